@@ -1,0 +1,156 @@
+//! Files that are whole or not there: atomic writes, private folders, locks.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+/// An I/O failure with the path it happened on.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot {action} {}", path.display())]
+pub struct Error {
+    /// What was tried, as a verb: `write`, `create`, `lock`.
+    pub action: &'static str,
+    /// On which path.
+    pub path: PathBuf,
+    /// Why the operating system refused.
+    #[source]
+    pub source: io::Error,
+}
+
+fn fail<'a>(action: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> Error + use<'a> {
+    move |source| Error {
+        action,
+        path: path.to_owned(),
+        source,
+    }
+}
+
+/// Writes `bytes` to `path` so that a reader, also after a crash, sees the old or the new content.
+/// `mode` is the permission of a new file (`0o600` for secrets).
+pub fn write_atomic(path: &Path, bytes: &[u8], mode: u32) -> Result<(), Error> {
+    let dir = path.parent().unwrap_or(Path::new("."));
+    let mut temp = tempfile::Builder::new()
+        .prefix(".hangar-")
+        .permissions(fs::Permissions::from_mode(mode))
+        .tempfile_in(dir)
+        .map_err(fail("write", path))?;
+    temp.write_all(bytes).map_err(fail("write", path))?;
+    temp.as_file().sync_all().map_err(fail("sync", path))?;
+    temp.persist(path).map_err(|error| Error {
+        action: "write",
+        path: path.to_owned(),
+        source: error.error,
+    })?;
+    sync_dir(dir)
+}
+
+/// Makes a rename or creation in `dir` durable.
+pub fn sync_dir(dir: &Path) -> Result<(), Error> {
+    File::open(dir)
+        .and_then(|dir| dir.sync_all())
+        .map_err(fail("sync", dir))
+}
+
+/// Creates `path` and its parents, readable by this user alone (mode 0700).
+pub fn create_private_dir(path: &Path) -> Result<(), Error> {
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(path)
+        .map_err(fail("create", path))
+}
+
+/// A lock held while the value lives. The kernel frees it when the process dies.
+#[derive(Debug)]
+pub struct Lock {
+    _file: File,
+}
+
+/// What came of trying to take a lock.
+#[derive(Debug)]
+pub enum Attempt {
+    /// It is ours until dropped.
+    Taken(Lock),
+    /// Another process holds it.
+    Busy,
+}
+
+/// Takes the lock file at `path` without waiting (`flock`, never a PID file).
+pub fn try_lock(path: &Path) -> Result<Attempt, Error> {
+    let file = open_lock(path)?;
+    match rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(Attempt::Taken(Lock { _file: file })),
+        Err(rustix::io::Errno::WOULDBLOCK) => Ok(Attempt::Busy),
+        Err(errno) => Err(Error {
+            action: "lock",
+            path: path.to_owned(),
+            source: errno.into(),
+        }),
+    }
+}
+
+/// Takes the lock file at `path`, waiting for its holder.
+pub fn lock(path: &Path) -> Result<Lock, Error> {
+    let file = open_lock(path)?;
+    loop {
+        match rustix::fs::flock(&file, rustix::fs::FlockOperation::LockExclusive) {
+            Ok(()) => return Ok(Lock { _file: file }),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(errno) => {
+                return Err(Error {
+                    action: "lock",
+                    path: path.to_owned(),
+                    source: errno.into(),
+                });
+            }
+        }
+    }
+}
+
+fn open_lock(path: &Path) -> Result<File, Error> {
+    OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .mode(0o600)
+        .open(path)
+        .map_err(fail("lock", path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn atomic_write_replaces_and_sets_the_mode() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("key");
+        write_atomic(&path, b"one", 0o600).unwrap();
+        write_atomic(&path, b"two", 0o600).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"two");
+        assert_eq!(
+            fs::metadata(&path).unwrap().permissions().mode() & 0o777,
+            0o600
+        );
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn second_lock_is_busy_until_the_first_is_dropped() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lock");
+        let Attempt::Taken(first) = try_lock(&path).unwrap() else {
+            panic!("free lock was busy")
+        };
+        assert!(matches!(try_lock(&path).unwrap(), Attempt::Busy));
+        drop(first);
+        assert!(matches!(try_lock(&path).unwrap(), Attempt::Taken(_)));
+    }
+
+    #[test]
+    fn an_error_names_path_and_action() {
+        let error = write_atomic(Path::new("/nonexistent/dir/file"), b"", 0o600).unwrap_err();
+        assert_eq!(error.to_string(), "cannot write /nonexistent/dir/file");
+    }
+}

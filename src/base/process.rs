@@ -1,0 +1,296 @@
+//! The only place that starts programs.
+//!
+//! Every child gets a cleared environment and only what the caller names. What runs untrusted code
+//! goes through `sandbox`, which builds on [`command`].
+
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Read, Write as _};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Why a program did not run to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// It is not on `PATH`, or the path names no executable.
+    #[error("cannot find the program `{0}`")]
+    NotFound(String),
+    /// The operating system refused to start it or to talk to it.
+    #[error("cannot run `{program}`")]
+    Io {
+        /// The program.
+        program: String,
+        /// The refusal.
+        #[source]
+        source: io::Error,
+    },
+    /// It did not end in time and was killed with its process group.
+    #[error("`{program}` did not end within {seconds} s and was stopped")]
+    TimedOut {
+        /// The program.
+        program: String,
+        /// The limit that was hit.
+        seconds: u64,
+    },
+}
+
+/// What a finished program left.
+#[derive(Debug)]
+pub struct Output {
+    /// Exit code or signal.
+    pub status: ExitStatus,
+    /// Standard output, cut at the limit.
+    pub stdout: Vec<u8>,
+    /// Standard error, cut at the limit.
+    pub stderr: Vec<u8>,
+}
+
+impl Output {
+    /// Standard error as text without the trailing line break, for messages.
+    pub fn stderr_text(&self) -> String {
+        String::from_utf8_lossy(&self.stderr).trim_end().to_owned()
+    }
+}
+
+/// A program to run to its end, with its output collected.
+#[derive(Debug, Clone)]
+pub struct Run {
+    program: PathBuf,
+    args: Vec<OsString>,
+    env: Vec<(OsString, OsString)>,
+    dir: Option<PathBuf>,
+    stdin: Vec<u8>,
+    timeout: Duration,
+    limit: usize,
+}
+
+impl Run {
+    /// Runs `program` (an absolute path, or a name looked up on `PATH`).
+    pub fn new(program: impl Into<PathBuf>) -> Self {
+        Self {
+            program: program.into(),
+            args: Vec::new(),
+            env: Vec::new(),
+            dir: None,
+            stdin: Vec::new(),
+            timeout: Duration::from_secs(600),
+            limit: 256 << 20,
+        }
+    }
+
+    /// Adds one argument.
+    #[must_use]
+    pub fn arg(mut self, arg: impl AsRef<OsStr>) -> Self {
+        self.args.push(arg.as_ref().to_owned());
+        self
+    }
+
+    /// Adds arguments.
+    #[must_use]
+    pub fn args<S: AsRef<OsStr>>(mut self, args: impl IntoIterator<Item = S>) -> Self {
+        self.args
+            .extend(args.into_iter().map(|arg| arg.as_ref().to_owned()));
+        self
+    }
+
+    /// Sets one variable of the otherwise empty environment.
+    #[must_use]
+    pub fn env(mut self, key: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
+        self.env
+            .push((key.as_ref().to_owned(), value.as_ref().to_owned()));
+        self
+    }
+
+    /// Copies variables of our own environment, where they are set.
+    #[must_use]
+    pub fn inherit(mut self, keys: &[&str]) -> Self {
+        for key in keys {
+            if let Some(value) = std::env::var_os(key) {
+                self.env.push((key.into(), value));
+            }
+        }
+        self
+    }
+
+    /// Sets the working directory.
+    #[must_use]
+    pub fn dir(mut self, dir: impl Into<PathBuf>) -> Self {
+        self.dir = Some(dir.into());
+        self
+    }
+
+    /// Bytes for standard input (default: none, at once at its end).
+    #[must_use]
+    pub fn stdin(mut self, bytes: Vec<u8>) -> Self {
+        self.stdin = bytes;
+        self
+    }
+
+    /// Wall-clock limit (default ten minutes).
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// Runs it and collects both streams.
+    pub fn output(self) -> Result<Output, Error> {
+        let name = self.program.display().to_string();
+        let io_error = |source: io::Error| match source.kind() {
+            io::ErrorKind::NotFound => Error::NotFound(name.clone()),
+            _ => Error::Io {
+                program: name.clone(),
+                source,
+            },
+        };
+        let mut command = command(&self.program);
+        command
+            .args(&self.args)
+            .envs(self.env.iter().map(|(key, value)| (key, value)));
+        if let Some(dir) = &self.dir {
+            command.current_dir(dir);
+        }
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0);
+        let mut child = command.spawn().map_err(io_error)?;
+        let stdin = child.stdin.take();
+        let bytes = self.stdin;
+        let writer = thread::spawn(move || {
+            // A child that does not read its input closes the pipe; that is its right.
+            if let Some(mut stdin) = stdin {
+                let _ = stdin.write_all(&bytes);
+            }
+        });
+        let stdout = collect(child.stdout.take(), self.limit);
+        let stderr = collect(child.stderr.take(), self.limit);
+        let status = wait(&mut child, self.timeout).map_err(io_error)?;
+        let _ = writer.join();
+        let Some(status) = status else {
+            return Err(Error::TimedOut {
+                program: name,
+                seconds: self.timeout.as_secs(),
+            });
+        };
+        let join = |reader: thread::JoinHandle<Vec<u8>>| reader.join().unwrap_or_default();
+        Ok(Output {
+            status,
+            stdout: join(stdout),
+            stderr: join(stderr),
+        })
+    }
+}
+
+/// A command with an empty environment. Callers add what the child needs.
+#[expect(clippy::disallowed_methods, reason = "this is the wrapper")]
+pub fn command(program: &Path) -> Command {
+    let resolved = if program.components().count() == 1 {
+        find(program)
+    } else {
+        None
+    };
+    let mut command = Command::new(resolved.as_deref().unwrap_or(program));
+    command.env_clear();
+    command
+}
+
+/// The first executable file called `name` in the absolute folders of our `PATH`.
+pub fn find(name: &Path) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path)
+        .filter(|dir| dir.is_absolute())
+        .map(|dir| dir.join(name))
+        .find(|file| is_executable(file))
+}
+
+fn is_executable(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    path.metadata()
+        .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+}
+
+/// Ends `child` and everything in its process group.
+pub fn kill_group(child: &mut Child) {
+    let pid = i32::try_from(child.id())
+        .ok()
+        .and_then(rustix::process::Pid::from_raw);
+    if let Some(pid) = pid {
+        // The group may be gone already.
+        let _ = rustix::process::kill_process_group(pid, rustix::process::Signal::KILL);
+    }
+    let _ = child.wait();
+}
+
+fn collect(
+    stream: Option<impl Read + Send + 'static>,
+    limit: usize,
+) -> thread::JoinHandle<Vec<u8>> {
+    thread::spawn(move || {
+        let mut out = Vec::new();
+        if let Some(mut stream) = stream {
+            let _ = stream.by_ref().take(limit as u64).read_to_end(&mut out);
+            let _ = io::copy(&mut stream, &mut io::sink());
+        }
+        out
+    })
+}
+
+/// Waits for `child`; `None` when the limit passed and the group was killed.
+fn wait(child: &mut Child, timeout: Duration) -> io::Result<Option<ExitStatus>> {
+    let end = Instant::now() + timeout;
+    let mut pause = Duration::from_micros(200);
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        if Instant::now() >= end {
+            kill_group(child);
+            return Ok(None);
+        }
+        thread::sleep(pause);
+        pause = (pause * 2).min(Duration::from_millis(20));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_environment_is_empty_but_for_what_is_named() {
+        let out = Run::new("/usr/bin/env")
+            .env("ONLY", "this")
+            .output()
+            .unwrap();
+        assert_eq!(out.stdout, b"ONLY=this\n");
+    }
+
+    #[test]
+    fn input_reaches_the_program() {
+        let out = Run::new("cat").stdin(b"hello".to_vec()).output().unwrap();
+        assert_eq!(out.stdout, b"hello");
+    }
+
+    #[test]
+    fn a_program_that_does_not_end_is_stopped() {
+        let error = Run::new("sleep")
+            .arg("60")
+            .timeout(Duration::from_millis(50))
+            .output()
+            .unwrap_err();
+        assert!(matches!(error, Error::TimedOut { .. }));
+    }
+
+    #[test]
+    fn a_missing_program_is_named() {
+        let error = Run::new("no-such-program-here").output().unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "cannot find the program `no-such-program-here`"
+        );
+    }
+}

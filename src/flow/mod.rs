@@ -1,0 +1,1 @@
+//! Placeholder header, replaced by the first code of this folder.

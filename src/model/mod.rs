@@ -1,0 +1,7 @@
+//! The domain, pure: no I/O, no clock, no Git.
+//!
+//! Owns ids, digests, documents and the one transition function per object. Formats:
+//! `docs/format.md`.
+
+pub mod digest;
+pub mod listing;

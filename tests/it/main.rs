@@ -1,0 +1,1 @@
+//! One integration binary: real repositories, real keys, real sandboxes. One module per area.
