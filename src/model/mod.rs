@@ -5,3 +5,5 @@
 
 pub mod digest;
 pub mod listing;
+pub mod outcome;
+pub mod plan;
