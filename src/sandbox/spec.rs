@@ -120,11 +120,40 @@ pub struct Spec {
     /// After all steps and after every process is dead: hash every regular file below these
     /// absolute inside paths (see [`Outcome::hashes`]).
     pub hash_after: Vec<PathBuf>,
+    /// After all steps and after every process is dead: hand back every file below these absolute
+    /// inside paths (see [`Outcome::collected`]). For what must never touch the host's disk, such
+    /// as a writer's tests.
+    pub collect: Vec<Collect>,
     /// Steps, in order. The rest is skipped after one that did not exit with 0 when
     /// `stop_on_failure` is set.
     pub steps: Vec<Step>,
     /// See `steps`.
     pub stop_on_failure: bool,
+}
+
+/// A folder inside whose files are handed back through memory. Links are never followed; what is
+/// neither a regular file nor a folder is named in [`Outcome::not_collected`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Collect {
+    /// Absolute folder inside.
+    pub path: PathBuf,
+    /// Largest file in bytes; a larger one is named in [`Outcome::not_collected`].
+    pub max_file: u64,
+    /// Most bytes together.
+    pub max_total: u64,
+    /// Most files.
+    pub max_files: usize,
+}
+
+/// A file handed back by [`Collect`].
+#[derive(Debug, Clone)]
+pub struct CollectedFile {
+    /// Absolute path inside (raw bytes).
+    pub path: Vec<u8>,
+    /// Whether the owner may execute it.
+    pub executable: bool,
+    /// Content.
+    pub bytes: Secret,
 }
 
 /// How one step ended.
@@ -183,4 +212,9 @@ pub struct Outcome {
     /// For every regular file under `hash_after`: absolute inside path (raw bytes) → SHA-256.
     /// A symlink is listed with the hash of its target text.
     pub hashes: BTreeMap<Vec<u8>, [u8; 32]>,
+    /// Files below the `collect` folders.
+    pub collected: Vec<CollectedFile>,
+    /// Paths below the `collect` folders that were not handed back, each with the reason (link,
+    /// special file, too large, too many).
+    pub not_collected: Vec<(Vec<u8>, String)>,
 }
