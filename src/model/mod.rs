@@ -3,7 +3,9 @@
 //! Owns ids, digests, documents and the one transition function per object. Formats:
 //! `docs/format.md`.
 
+pub mod codec;
 pub mod digest;
+pub mod ids;
 pub mod listing;
 pub mod outcome;
 pub mod plan;
