@@ -5,3 +5,4 @@
 
 pub mod digest;
 pub mod listing;
+pub mod object_id;
