@@ -3,9 +3,15 @@
 //! Owns ids, digests, documents and the one transition function per object. Formats:
 //! `docs/format.md`.
 
+pub mod authority;
 pub mod codec;
 pub mod digest;
+pub mod event;
 pub mod ids;
 pub mod listing;
+pub mod object_id;
 pub mod outcome;
 pub mod plan;
+pub mod policy;
+pub mod signer;
+pub mod task;
