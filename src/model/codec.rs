@@ -6,6 +6,7 @@
 use crate::model::digest::Digest;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use std::fmt::Write as _;
 use toml_parser::Source;
 use toml_parser::lexer::TokenKind;
 
@@ -93,7 +94,7 @@ pub fn digest(bytes: &[u8]) -> Digest {
 fn malformed(error: &toml::de::Error) -> Error {
     let mut text = error.message().replace('\n', " ");
     if let Some(span) = error.span() {
-        text.push_str(&format!(" (byte {})", span.start));
+        let _ = write!(text, " (byte {})", span.start);
     }
     Error::Malformed(text)
 }

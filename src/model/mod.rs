@@ -3,15 +3,19 @@
 //! Owns ids, digests, documents and the one transition function per object. Formats:
 //! `docs/format.md`.
 
+pub mod approval;
 pub mod authority;
 pub mod codec;
 pub mod digest;
 pub mod event;
+pub mod grade;
 pub mod ids;
 pub mod listing;
+pub mod manifest;
 pub mod object_id;
 pub mod outcome;
 pub mod plan;
 pub mod policy;
+pub mod run;
 pub mod signer;
 pub mod task;

@@ -13,6 +13,9 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
 
+pub use rules::{MAX_CRITERIA, MAX_TITLE, text_digest};
+use rules::{check_criteria, check_priority, check_title, overwrite};
+
 /// How acceptance works for a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -232,11 +235,6 @@ pub enum Refusal {
     Creation,
 }
 
-/// Longest title in bytes.
-pub const MAX_TITLE: usize = 200;
-/// Most criteria.
-pub const MAX_CRITERIA: usize = 100;
-
 impl Task {
     /// The task that a creation event makes.
     pub fn create(id: TaskId, change: &Change, author: Author<'_>) -> Result<Self, Refusal> {
@@ -376,12 +374,12 @@ impl Task {
         if let Some(priority) = priority {
             check_priority(*priority)?;
         }
-        overwrite(&mut self.title, title);
-        overwrite(&mut self.mandate, mandate);
-        overwrite(&mut self.criteria, criteria);
-        overwrite(&mut self.priority, priority);
-        overwrite(&mut self.tags, tags);
-        overwrite(&mut self.base, base);
+        overwrite(&mut self.title, title.as_ref());
+        overwrite(&mut self.mandate, mandate.as_ref());
+        overwrite(&mut self.criteria, criteria.as_ref());
+        overwrite(&mut self.priority, priority.as_ref());
+        overwrite(&mut self.tags, tags.as_ref());
+        overwrite(&mut self.base, base.as_ref());
         Ok(())
     }
 
@@ -584,67 +582,6 @@ impl Task {
     }
 }
 
-/// SHA-256 over title, mandate and criteria, each preceded by its length (u64, big endian).
-pub fn text_digest(title: &str, mandate: &str, criteria: &[Criterion]) -> Digest {
-    let mut bytes = b"hangar-task-text-1\n".to_vec();
-    let parts = [title, mandate].into_iter();
-    let parts = parts.chain(
-        criteria
-            .iter()
-            .flat_map(|criterion| [criterion.id.as_str(), criterion.text.as_str()]),
-    );
-    for part in parts {
-        bytes.extend((part.len() as u64).to_be_bytes());
-        bytes.extend(part.as_bytes());
-    }
-    Digest::of(&bytes)
-}
-
-fn overwrite<T: Clone>(field: &mut T, value: &Option<T>) {
-    if let Some(value) = value {
-        *field = value.clone();
-    }
-}
-
-fn check_title(title: &str) -> Result<(), Refusal> {
-    let fine = !title.trim().is_empty()
-        && title.len() <= MAX_TITLE
-        && !title.chars().any(char::is_control);
-    if fine {
-        Ok(())
-    } else {
-        Err(Refusal::Value(format!(
-            "a title is one line of 1 to {MAX_TITLE} bytes"
-        )))
-    }
-}
-
-fn check_priority(priority: u8) -> Result<(), Refusal> {
-    if (1..=9).contains(&priority) {
-        Ok(())
-    } else {
-        Err(Refusal::Value(
-            "priority goes from 1 (first) to 9 (last)".into(),
-        ))
-    }
-}
-
-fn check_criteria(criteria: &[Criterion]) -> Result<(), Refusal> {
-    if criteria.len() > MAX_CRITERIA {
-        return Err(Refusal::Value(format!("at most {MAX_CRITERIA} criteria")));
-    }
-    let ids: BTreeSet<_> = criteria.iter().map(|criterion| &criterion.id).collect();
-    if ids.len() != criteria.len() {
-        return Err(Refusal::Value("two criteria have the same id".into()));
-    }
-    if criteria
-        .iter()
-        .any(|criterion| criterion.text.trim().is_empty())
-    {
-        return Err(Refusal::Value("a criterion needs a text".into()));
-    }
-    Ok(())
-}
-
+mod rules;
 #[cfg(test)]
 mod tests;

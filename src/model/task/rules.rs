@@ -1,0 +1,73 @@
+//! What the values of a task may be.
+
+use super::Refusal;
+use crate::model::digest::Digest;
+use crate::model::event::Criterion;
+use std::collections::BTreeSet;
+
+/// Longest title in bytes.
+pub const MAX_TITLE: usize = 200;
+/// Most criteria.
+pub const MAX_CRITERIA: usize = 100;
+
+/// SHA-256 over title, mandate and criteria, each preceded by its length (u64, big endian).
+pub fn text_digest(title: &str, mandate: &str, criteria: &[Criterion]) -> Digest {
+    let mut bytes = b"hangar-task-text-1\n".to_vec();
+    let parts = [title, mandate].into_iter();
+    let parts = parts.chain(
+        criteria
+            .iter()
+            .flat_map(|criterion| [criterion.id.as_str(), criterion.text.as_str()]),
+    );
+    for part in parts {
+        bytes.extend((part.len() as u64).to_be_bytes());
+        bytes.extend(part.as_bytes());
+    }
+    Digest::of(&bytes)
+}
+
+pub(super) fn overwrite<T: Clone>(field: &mut T, value: Option<&T>) {
+    if let Some(value) = value {
+        field.clone_from(value);
+    }
+}
+
+pub(super) fn check_title(title: &str) -> Result<(), Refusal> {
+    let fine = !title.trim().is_empty()
+        && title.len() <= MAX_TITLE
+        && !title.chars().any(char::is_control);
+    if fine {
+        Ok(())
+    } else {
+        Err(Refusal::Value(format!(
+            "a title is one line of 1 to {MAX_TITLE} bytes"
+        )))
+    }
+}
+
+pub(super) fn check_priority(priority: u8) -> Result<(), Refusal> {
+    if (1..=9).contains(&priority) {
+        Ok(())
+    } else {
+        Err(Refusal::Value(
+            "priority goes from 1 (first) to 9 (last)".into(),
+        ))
+    }
+}
+
+pub(super) fn check_criteria(criteria: &[Criterion]) -> Result<(), Refusal> {
+    if criteria.len() > MAX_CRITERIA {
+        return Err(Refusal::Value(format!("at most {MAX_CRITERIA} criteria")));
+    }
+    let ids: BTreeSet<_> = criteria.iter().map(|criterion| &criterion.id).collect();
+    if ids.len() != criteria.len() {
+        return Err(Refusal::Value("two criteria have the same id".into()));
+    }
+    if criteria
+        .iter()
+        .any(|criterion| criterion.text.trim().is_empty())
+    {
+        return Err(Refusal::Value("a criterion needs a text".into()));
+    }
+    Ok(())
+}
