@@ -96,12 +96,12 @@ impl Repository {
     pub fn list_refs(&self, prefix: &str) -> Result<Vec<(String, ObjectId)>, Error> {
         full_name(&format!("{prefix}x"))?;
         // A listing during which refs were packed may have missed some: take it again.
-        for _ in 0..20 {
+        for _ in 0..100 {
             self.refresh_packed(false)?;
             let before = self.packed_stamp();
-            let refs = self.list_once(prefix)?;
-            if self.packed_stamp() == before {
-                return Ok(refs);
+            match self.list_once(prefix)? {
+                Some(refs) if self.packed_stamp() == before => return Ok(refs),
+                _ => {}
             }
         }
         Err(Error::Busy {
@@ -245,7 +245,8 @@ impl Repository {
         }
     }
 
-    fn list_once(&self, prefix: &str) -> Result<Vec<(String, ObjectId)>, Error> {
+    /// `None` when a ref vanished meanwhile.
+    fn list_once(&self, prefix: &str) -> Result<Option<Vec<(String, ObjectId)>>, Error> {
         let platform = self.inner.references().map_err(store("list refs"))?;
         let mut out = Vec::new();
         for found in platform
@@ -254,8 +255,8 @@ impl Repository {
         {
             let found = match found {
                 Ok(found) => found,
-                // Deleted, or packed: then the stamp of packed-refs has changed before.
-                Err(error) if error.is_not_found() => continue,
+                // A loose ref was there and is gone: deleted, or packed just now.
+                Err(error) if error.is_not_found() => return Ok(None),
                 Err(error) => return Err(store("list refs")(error)),
             };
             let Some(id) = found.try_id() else { continue };
@@ -265,7 +266,7 @@ impl Repository {
             out.push((name, from_gix(id)));
         }
         out.sort();
-        Ok(out)
+        Ok(Some(out))
     }
 
     fn packed_stamp(&self) -> Option<PackedStamp> {
