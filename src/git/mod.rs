@@ -1,1 +1,40 @@
-//! Placeholder header, replaced by the first code of this folder.
+//! The user's repository: objects, refs, trees, work trees.
+//!
+//! Owns every contact with Git: the only importer of gix and the only caller of the git program
+//! (`program`). No type of gix leaves this folder. Must not know what tasks, seals or grades are:
+//! it stores bytes under names. Reads never follow `refs/replace` or grafts, and what an agent left
+//! is read as files, never through the agent's own `.git`.
+//!
+//! Formats: `docs/format.md`, "Refs". Attacks that must not work: `docs/threat-model.md`, "Git and
+//! paths".
+
+mod branches;
+mod collect;
+mod error;
+mod history;
+mod ignore;
+mod index;
+mod materialise;
+mod names;
+mod objects;
+mod patch;
+mod pinned;
+pub mod program;
+mod refs;
+mod remote;
+mod repository;
+mod tree_build;
+mod trees;
+
+pub use branches::BranchCommit;
+pub use collect::{ChangeKind, CollectOptions, Collected, IgnoreRules, Refusal};
+pub use error::{Error, PathFault};
+pub use materialise::Materialised;
+pub use names::{check_component, check_path};
+pub use objects::{Commit, CommitDraft, EntryKind, TreeEntry};
+pub use patch::Applied;
+pub use pinned::PinnedPack;
+pub use refs::{Expected, check_ref_name};
+pub use remote::{Lease, PushOutcome};
+pub use repository::{ObjectFormat, Repository};
+pub use trees::{Gitlink, TreeFiles};

@@ -68,6 +68,11 @@ impl Listing {
         self.0.insert(path.into(), entry);
     }
 
+    /// Takes out a file.
+    pub fn remove(&mut self, path: &[u8]) -> Option<Entry> {
+        self.0.remove(path)
+    }
+
     /// The entry at `path`.
     pub fn get(&self, path: &[u8]) -> Option<&Entry> {
         self.0.get(path)

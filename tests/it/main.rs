@@ -1,1 +1,3 @@
 //! One integration binary: real repositories, real keys, real sandboxes. One module per area.
+
+mod git;

@@ -1,0 +1,205 @@
+//! What can go wrong, by what the caller can do about it.
+
+use crate::base::process;
+use crate::model::object_id::ObjectId;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why a path of a tree, a patch or a work tree is refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PathFault {
+    /// A component is empty, `.` or `..`, or holds `/` or NUL.
+    #[error("is not a plain relative path")]
+    NotRelative,
+    /// A component is `.git`, also as HFS+ or NTFS would read it.
+    #[error("has a component that some file systems read as `.git`")]
+    DotGit,
+    /// `.gitmodules` is a symbolic link.
+    #[error("is a symbolic link with a name that Git reads")]
+    SpecialLink,
+    /// A component is longer than 255 bytes, or the whole path than 4096.
+    #[error("is too long")]
+    TooLong,
+    /// More folders deep than a walk goes.
+    #[error("is nested too deep")]
+    TooDeep,
+    /// Another path is the same where case or Unicode form do not count.
+    #[error("is the same as `{other}` where case or Unicode form do not count", other = show(.0))]
+    Collision(Vec<u8>),
+    /// A FIFO, socket or device.
+    #[error("is a FIFO, socket or device")]
+    SpecialFile,
+    /// It lies in, or replaces, a submodule.
+    #[error("lies in a submodule or replaces one")]
+    Submodule,
+    /// It adds, moves or changes a submodule.
+    #[error("adds or changes a submodule")]
+    Gitlink,
+    /// A symbolic link without a target, or with one longer than 4095 bytes or holding NUL.
+    #[error("is a symbolic link without a usable target")]
+    LinkTarget,
+}
+
+/// Trouble with a repository.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// No repository here or in a parent folder.
+    #[error("{} is not in a Git repository", .0.display())]
+    NotARepository(PathBuf),
+    /// The repository belongs to another user and is not in `safe.directory`.
+    #[error("{} belongs to another user and is not listed in `safe.directory`", .0.display())]
+    Untrusted(PathBuf),
+    /// A repository that hangar cannot work with, in one sentence.
+    #[error("{0}")]
+    Unsupported(String),
+    /// A commit is needed and there is none yet.
+    #[error("this repository has no commit yet")]
+    NoCommits,
+    /// The operation needs a work tree and the repository is bare.
+    #[error("this repository has no work tree")]
+    NoWorkTree,
+    /// History ends early here, so the question has no sure answer.
+    #[error("this clone is shallow: its history does not reach far enough")]
+    Shallow,
+    /// A revision, object or ref that is not there.
+    #[error("{0} is not there")]
+    NotFound(String),
+    /// A name that is not well formed.
+    #[error("{what} `{name}` {why}")]
+    Invalid {
+        /// What was named: `ref`, `revision`, `branch`.
+        what: &'static str,
+        /// The name, shortened and escaped.
+        name: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// A path that is refused.
+    #[error("the path `{}` {fault}", show(path))]
+    Path {
+        /// The path.
+        path: Vec<u8>,
+        /// Why.
+        fault: PathFault,
+    },
+    /// Compare-and-swap lost: the ref is not where the caller saw it. Read again and decide again.
+    #[error("{name} has moved")]
+    Conflict {
+        /// The ref.
+        name: String,
+        /// Where it is now.
+        actual: Option<ObjectId>,
+    },
+    /// The ref stayed locked by another process. Trying again is safe.
+    #[error("{name} is locked by another process ({})", lock.display())]
+    Busy {
+        /// The ref.
+        name: String,
+        /// The lock file.
+        lock: PathBuf,
+    },
+    /// The branch is checked out in a work tree, which would then differ from it.
+    #[error("the branch {branch} is checked out in {}", worktree.display())]
+    CheckedOut {
+        /// The branch, without `refs/heads/`.
+        branch: String,
+        /// Where.
+        worktree: PathBuf,
+    },
+    /// A patch does not fit its base.
+    #[error("the patch does not apply{}: {detail}", path.as_deref().map(|path| format!(" to `{path}`")).unwrap_or_default())]
+    PatchDoesNotApply {
+        /// The first file that did not fit, where git named one.
+        path: Option<String>,
+        /// What git said, first line.
+        detail: String,
+    },
+    /// More than a limit allows.
+    #[error("{what} is larger than {limit}")]
+    TooLarge {
+        /// What: a path, or `all files together`.
+        what: String,
+        /// The limit with its unit.
+        limit: String,
+    },
+    /// A file could not be read or written.
+    #[error("cannot {action} {}", path.display())]
+    File {
+        /// What was tried, as a verb.
+        action: &'static str,
+        /// On which path.
+        path: PathBuf,
+        /// The refusal.
+        #[source]
+        source: io::Error,
+    },
+    /// The git program is missing, or did not end in time.
+    #[error(transparent)]
+    Process(#[from] process::Error),
+    /// The git program said no.
+    #[error("`git {command}` failed: {message}")]
+    Program {
+        /// The subcommand.
+        command: String,
+        /// Its message, shortened.
+        message: String,
+    },
+    /// The object database or the ref store is damaged or cannot be read.
+    #[error("cannot {action}: {message}")]
+    Store {
+        /// What was tried.
+        action: &'static str,
+        /// What the store said.
+        message: String,
+    },
+}
+
+impl From<crate::base::files::Error> for Error {
+    fn from(error: crate::base::files::Error) -> Self {
+        Self::File {
+            action: error.action,
+            path: error.path,
+            source: error.source,
+        }
+    }
+}
+
+/// Turns trouble of the store into an error that says what was tried.
+pub(super) fn store<E: std::fmt::Display>(action: &'static str) -> impl FnOnce(E) -> Error {
+    move |source| Error::Store {
+        action,
+        message: source.to_string().chars().take(300).collect(),
+    }
+}
+
+/// Turns an I/O error into one that names the path.
+pub(super) fn file<'a, E: Into<io::Error>>(
+    action: &'static str,
+    path: &'a Path,
+) -> impl FnOnce(E) -> Error + use<'a, E> {
+    move |source| Error::File {
+        action,
+        path: path.to_owned(),
+        source: source.into(),
+    }
+}
+
+/// A path for people: control characters escaped, odd bytes replaced, cut at 200 characters.
+pub(super) fn show(path: &[u8]) -> String {
+    let text = String::from_utf8_lossy(path);
+    let mut out: String = text
+        .chars()
+        .take(200)
+        .flat_map(|c| {
+            let escaped = c.is_control();
+            let plain = (!escaped).then_some(c);
+            plain
+                .into_iter()
+                .chain(escaped.then(|| c.escape_default()).into_iter().flatten())
+        })
+        .collect();
+    if text.chars().count() > 200 {
+        out.push('…');
+    }
+    out
+}

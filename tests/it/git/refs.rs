@@ -1,0 +1,250 @@
+use super::{Sample, git};
+use hangar::git::{Error, Expected, Repository, check_ref_name};
+use hangar::model::object_id::ObjectId;
+use std::fs;
+use std::thread;
+
+const NAME: &str = "refs/hangar/tasks/abc";
+
+fn sample_with_blobs(count: usize) -> (Sample, Vec<ObjectId>) {
+    let sample = Sample::new();
+    sample.put("a", "x").commit();
+    let blobs = (0..count).map(|n| sample.blob(&n.to_string())).collect();
+    (sample, blobs)
+}
+
+#[test]
+fn a_ref_moves_only_from_where_it_was_seen() {
+    let (sample, ids) = sample_with_blobs(3);
+    let repository = sample.open();
+    let swap = |expected, new| repository.update_ref(NAME, expected, new, "test");
+    assert_eq!(repository.read_ref(NAME).unwrap(), None);
+    assert!(matches!(
+        swap(Expected::At(ids[0]), Some(ids[1])),
+        Err(Error::Conflict { actual: None, .. })
+    ));
+    swap(Expected::Absent, Some(ids[0])).unwrap();
+    // Not even when it would become the same: somebody else made it.
+    let error = swap(Expected::Absent, Some(ids[0])).unwrap_err();
+    assert!(matches!(error, Error::Conflict { actual: Some(at), .. } if at == ids[0]));
+    let error = swap(Expected::At(ids[1]), Some(ids[2])).unwrap_err();
+    assert!(matches!(error, Error::Conflict { actual: Some(at), .. } if at == ids[0]));
+    swap(Expected::At(ids[0]), Some(ids[1])).unwrap();
+    assert_eq!(sample.git(&["rev-parse", NAME]), ids[1].to_string());
+    assert!(swap(Expected::At(ids[0]), None).is_err());
+    swap(Expected::At(ids[1]), None).unwrap();
+    assert_eq!(repository.read_ref(NAME).unwrap(), None);
+    assert_eq!(sample.git(&["for-each-ref", "refs/hangar"]), "");
+    assert!(matches!(
+        swap(Expected::Absent, Some("12".repeat(20).parse().unwrap())),
+        Err(Error::NotFound(_))
+    ));
+}
+
+#[test]
+fn packed_refs_are_refs() {
+    let (sample, ids) = sample_with_blobs(3);
+    let early = sample.open();
+    early
+        .update_ref(NAME, Expected::Absent, Some(ids[0]), "")
+        .unwrap();
+    early
+        .update_ref("refs/hangar/b", Expected::Absent, Some(ids[1]), "")
+        .unwrap();
+    assert_eq!(early.list_refs("refs/hangar/").unwrap().len(), 2);
+    sample.git(&["pack-refs", "--all", "--prune"]);
+    assert!(!fs::exists(sample.dir().join(".git").join(NAME)).unwrap());
+    // A handle that was open before, and one that is opened after.
+    for repository in [early, sample.open()] {
+        assert_eq!(repository.read_ref(NAME).unwrap(), Some(ids[0]));
+        let listed = repository.list_refs("refs/hangar/").unwrap();
+        let expected = [
+            ("refs/hangar/b".to_owned(), ids[1]),
+            (NAME.to_owned(), ids[0]),
+        ];
+        assert_eq!(listed, expected);
+        let swap = |expected, new| repository.update_ref(NAME, expected, new, "");
+        assert!(swap(Expected::Absent, Some(ids[1])).is_err());
+        assert!(swap(Expected::At(ids[2]), Some(ids[1])).is_err());
+        swap(Expected::At(ids[0]), Some(ids[2])).unwrap();
+        assert_eq!(sample.git(&["rev-parse", NAME]), ids[2].to_string());
+        swap(Expected::At(ids[2]), None).unwrap();
+        assert_eq!(
+            repository.read_ref(NAME).unwrap(),
+            None,
+            "packing must not bring it back"
+        );
+        swap(Expected::Absent, Some(ids[0])).unwrap();
+        sample.git(&["pack-refs", "--all", "--prune"]);
+    }
+}
+
+#[test]
+fn only_the_named_ref_is_touched() {
+    let (sample, ids) = sample_with_blobs(2);
+    // Names that a lenient lookup would find instead.
+    let tag = format!("refs/tags/{NAME}");
+    sample.git(&["update-ref", &tag, &ids[1].to_string()]);
+    let repository = sample.open();
+    assert_eq!(repository.read_ref(NAME).unwrap(), None);
+    repository
+        .update_ref(NAME, Expected::Absent, Some(ids[0]), "")
+        .unwrap();
+    repository
+        .update_ref(NAME, Expected::At(ids[0]), None, "")
+        .unwrap();
+    assert_eq!(repository.read_ref(&tag).unwrap(), Some(ids[1]));
+    sample.git(&["symbolic-ref", NAME, "refs/heads/main"]);
+    assert!(matches!(
+        repository.read_ref(NAME),
+        Err(Error::Unsupported(_))
+    ));
+    assert!(
+        repository
+            .update_ref(NAME, Expected::Absent, Some(ids[0]), "")
+            .is_err()
+    );
+    assert_ne!(sample.git(&["rev-parse", "main"]), ids[0].to_string());
+}
+
+#[test]
+fn names_are_checked() {
+    for name in [
+        "refs/hangar/a",
+        "refs/heads/ünï",
+        "refs/hangar/sealed/abc-2",
+    ] {
+        check_ref_name(name).unwrap();
+    }
+    let long = format!("refs/hangar/{}", "x".repeat(300));
+    for name in [
+        "",
+        "HEAD",
+        "heads/x",
+        "refs/",
+        "refs/hangar/",
+        "refs/../x",
+        "refs/a..b",
+        "refs/a b",
+        "refs/a.lock",
+        "refs/a\nb",
+        "refs//a",
+        "refs/.a",
+        "refs/a~1",
+        "refs/a@{1}",
+        &long,
+    ] {
+        assert!(check_ref_name(name).is_err(), "{name:?}");
+    }
+}
+
+/// Each of many writers appends to a chain by compare-and-swap; none of their commits is lost.
+#[test]
+fn twenty_writers_lose_no_update() {
+    let (sample, ids) = sample_with_blobs(1);
+    let dir = sample.dir();
+    let tree = sample.tree();
+    let add = |worker: usize, step: usize| {
+        let repository = Repository::discover(&dir).unwrap();
+        loop {
+            let seen = repository.read_ref(NAME).unwrap();
+            let commit = repository
+                .write_commit(&hangar::git::CommitDraft {
+                    tree,
+                    parents: seen.into_iter().collect(),
+                    author_name: format!("{worker}"),
+                    author_email: String::new(),
+                    time_seconds: 0,
+                    message: format!("{worker}.{step}"),
+                })
+                .unwrap();
+            match repository.update_ref(NAME, seen.into(), Some(commit), "") {
+                Ok(()) => return,
+                Err(Error::Conflict { .. } | Error::Busy { .. }) => {}
+                Err(error) => panic!("{error}"),
+            }
+        }
+    };
+    thread::scope(|scope| {
+        for worker in 0..20 {
+            scope.spawn(move || (0..5).for_each(|step| add(worker, step)));
+        }
+        // Packing moves the value under everybody's feet.
+        scope.spawn(|| {
+            for _ in 0..10 {
+                super::git_run(&dir, &["pack-refs", "--all", "--prune"])
+                    .output()
+                    .unwrap();
+            }
+        });
+        // Another ref, so that empty folders come and go.
+        scope.spawn(|| {
+            let repository = Repository::discover(&dir).unwrap();
+            for _ in 0..20 {
+                let name = "refs/hangar/tasks/other/x";
+                repository
+                    .update_ref(name, Expected::Absent, Some(ids[0]), "")
+                    .unwrap();
+                repository
+                    .update_ref(name, Expected::At(ids[0]), None, "")
+                    .unwrap();
+            }
+        });
+    });
+    assert_eq!(git(&dir, &["rev-list", "--count", NAME]), "100");
+    let subjects = git(&dir, &["log", "--format=%s", NAME]);
+    let mut subjects: Vec<_> = subjects.lines().collect();
+    subjects.sort_unstable();
+    subjects.dedup();
+    assert_eq!(subjects.len(), 100);
+}
+
+/// Each reader sees the ref all the time, although it moves between loose and packed.
+#[test]
+fn a_ref_never_seems_to_vanish() {
+    let (sample, ids) = sample_with_blobs(2);
+    let dir = sample.dir();
+    sample
+        .open()
+        .update_ref(NAME, Expected::Absent, Some(ids[0]), "")
+        .unwrap();
+    let done = std::sync::atomic::AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let repository = Repository::discover(&dir).unwrap();
+            let mut at = 0;
+            for _ in 0..30 {
+                repository
+                    .update_ref(NAME, Expected::At(ids[at]), Some(ids[1 - at]), "")
+                    .unwrap();
+                at = 1 - at;
+                super::git_run(&dir, &["pack-refs", "--all", "--prune"])
+                    .output()
+                    .unwrap();
+            }
+            done.store(true, std::sync::atomic::Ordering::SeqCst);
+        });
+        for _ in 0..2 {
+            scope.spawn(|| {
+                let repository = Repository::discover(&dir).unwrap();
+                while !done.load(std::sync::atomic::Ordering::SeqCst) {
+                    assert!(repository.read_ref(NAME).unwrap().is_some());
+                    assert_eq!(repository.list_refs("refs/hangar/").unwrap().len(), 1);
+                }
+            });
+        }
+    });
+}
+
+#[test]
+#[ignore = "heavy: waits until patience ends"]
+fn a_lock_that_stays_is_named() {
+    let (sample, ids) = sample_with_blobs(1);
+    sample.put(&format!(".git/{NAME}.lock"), "");
+    let error = sample
+        .open()
+        .update_ref(NAME, Expected::Absent, Some(ids[0]), "")
+        .unwrap_err();
+    assert!(matches!(&error, Error::Busy { .. }), "{error}");
+    assert!(error.to_string().contains("abc.lock"), "{error}");
+}
