@@ -1,1 +1,52 @@
-//! Placeholder header, replaced by the first code of this folder.
+//! State on refs: where each document lies, how it is read, checked, ordered, folded and appended.
+//!
+//! Everything read from a ref is doubted until [`check`] has verified signature and authority.
+//! Must not know what a stage of the flow does. Formats: `docs/format.md`.
+
+pub mod chain;
+pub mod check;
+pub mod dossier;
+pub mod error;
+pub mod found;
+pub mod identity;
+pub mod layout;
+pub mod pins;
+pub mod policy;
+pub mod tasks;
+pub mod write;
+
+pub use error::Error;
+
+use crate::base::clock::Clock;
+use crate::git::Repository;
+use layout::Layout;
+use policy::PolicyHistory;
+
+/// A repository with its verified policy: what every command that reads state starts from.
+#[derive(Debug)]
+pub struct Store {
+    /// The Git repository.
+    pub repo: Repository,
+    /// Names of refs.
+    pub layout: Layout,
+    /// Every version of the policy, verified.
+    pub policy: PolicyHistory,
+    /// The time for new documents.
+    pub clock: Clock,
+}
+
+impl Store {
+    /// Opens the state of `repo`: loads and verifies the policy chain and holds it against the pin
+    /// of this clone.
+    pub fn open(repo: Repository, clock: Clock) -> Result<Self, Error> {
+        let layout = Layout::of(&repo)?;
+        let policy = policy::load(&repo, &layout)?.ok_or(Error::NoPolicy)?;
+        pins::check(&repo, &policy)?;
+        Ok(Self {
+            repo,
+            layout,
+            policy,
+            clock,
+        })
+    }
+}

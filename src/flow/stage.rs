@@ -1,0 +1,404 @@
+//! Where a task stands and what comes next, derived from its documents alone.
+//!
+//! No stage is stored, so a crash, a reboot or another clone can't disagree with the refs.
+
+use crate::model::approval::{Action, Approval};
+use crate::model::digest::Digest;
+use crate::model::grade::Grade;
+use crate::model::ids::Principal;
+use crate::model::manifest::Manifest;
+use crate::model::policy::Acceptance;
+use crate::model::run::{Run, RunOutcome, RunRole};
+use crate::model::task::{Flow, Stage, State, Task};
+use crate::store::dossier::{Dossier, Held};
+use jiff::Timestamp;
+use std::collections::BTreeSet;
+
+/// What has to happen next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Next {
+    /// Nothing: the task has ended.
+    Nothing,
+    /// A person must put the draft into the queue.
+    Enqueue,
+    /// A writer makes a version.
+    Write {
+        /// Its number.
+        version: u32,
+        /// The manifest before it.
+        previous: Option<Digest>,
+        /// Why the version before is not the last: the reasons of its rejection.
+        reasons: Vec<String>,
+    },
+    /// A person decides.
+    AwaitApproval {
+        /// About this manifest.
+        manifest: Digest,
+        /// Its version.
+        version: u32,
+    },
+    /// An implementer works.
+    Implement {
+        /// Under this manifest; `None` for a plain task.
+        manifest: Option<Digest>,
+        /// Round, from 1.
+        round: u32,
+        /// The grade of the round before.
+        feedback: Option<Digest>,
+    },
+    /// A run's result is graded.
+    Grade {
+        /// Under this manifest.
+        manifest: Digest,
+        /// Which run.
+        run: Digest,
+    },
+    /// The result goes to a branch.
+    Deliver {
+        /// Whose result.
+        run: Digest,
+        /// The accepted grade; `None` for a plain task.
+        grade: Option<Digest>,
+    },
+    /// All rounds are used: the result becomes a draft, the task fails.
+    GiveUp {
+        /// The last run.
+        run: Digest,
+        /// Its grade.
+        grade: Digest,
+    },
+    /// Too many versions were rejected.
+    RejectTask {
+        /// How many.
+        rejections: u32,
+    },
+    /// Documents contradict each other; a person must say which stands.
+    Blocked(Contradiction),
+}
+
+/// Documents of which only one can stand.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Contradiction {
+    /// One person approved the manifest, another rejected it.
+    Decisions {
+        /// About what.
+        manifest: Digest,
+        /// Digests of the decisions.
+        documents: Vec<Digest>,
+    },
+    /// One patch has an accepted and a refused grade.
+    Grades {
+        /// Digests of the grades.
+        documents: Vec<Digest>,
+    },
+    /// Two versions follow the same one.
+    Seals {
+        /// Digests of the manifests.
+        documents: Vec<Digest>,
+    },
+}
+
+impl Contradiction {
+    /// The documents one of which must stand.
+    pub fn documents(&self) -> &[Digest] {
+        match self {
+            Self::Decisions { documents, .. }
+            | Self::Grades { documents }
+            | Self::Seals { documents } => documents,
+        }
+    }
+}
+
+impl Next {
+    /// The stage that this is part of, for lists.
+    pub const fn stage(&self) -> Option<Stage> {
+        match self {
+            Self::Nothing | Self::Enqueue | Self::RejectTask { .. } => None,
+            Self::Write { .. } => Some(Stage::Writing),
+            Self::AwaitApproval { .. } => Some(Stage::AwaitingApproval),
+            Self::Implement { .. } => Some(Stage::Implementing),
+            Self::Grade { .. } | Self::GiveUp { .. } => Some(Stage::Verifying),
+            Self::Deliver { .. } => Some(Stage::Delivering),
+            Self::Blocked(contradiction) => Some(match contradiction {
+                Contradiction::Seals { .. } | Contradiction::Decisions { .. } => {
+                    Stage::AwaitingApproval
+                }
+                Contradiction::Grades { .. } => Stage::Verifying,
+            }),
+        }
+    }
+}
+
+/// Derives what comes next. `now` only judges whether an unused approval has expired.
+pub fn next(dossier: &Dossier, settings: &Acceptance, now: Timestamp) -> Next {
+    let task = &dossier.history.task;
+    match task.state {
+        State::Draft => Next::Enqueue,
+        State::Done | State::Failed | State::Rejected | State::Deleted => Next::Nothing,
+        State::Queued | State::Assigned | State::Working => match task.flow {
+            Flow::Plain => next_plain(dossier),
+            Flow::TestFirst => next_test_first(dossier, settings, now),
+        },
+    }
+}
+
+fn next_plain(dossier: &Dossier) -> Next {
+    match completed_runs(dossier, None).last() {
+        Some(run) => Next::Deliver {
+            run: run.digest(),
+            grade: None,
+        },
+        None => Next::Implement {
+            manifest: None,
+            round: 1,
+            feedback: None,
+        },
+    }
+}
+
+fn next_test_first(dossier: &Dossier, settings: &Acceptance, now: Timestamp) -> Next {
+    let task = &dossier.history.task;
+    let versions: Vec<_> = dossier
+        .seals
+        .iter()
+        .filter(|seal| !dossier.is_aside(seal.digest()))
+        .collect();
+    let rejected = |seal: &Held<Manifest>| {
+        dossier
+            .decisions_on(seal.digest(), Action::Reject)
+            .next()
+            .is_some()
+    };
+    let rejections = versions.iter().filter(|seal| rejected(seal)).count();
+    if rejections >= settings.max_rejections as usize {
+        return Next::RejectTask {
+            rejections: u32::try_from(rejections).unwrap_or(u32::MAX),
+        };
+    }
+    if let Some(contradiction) = forked(&versions) {
+        return Next::Blocked(contradiction);
+    }
+    let Some(last) = versions.last() else {
+        let version = dossier
+            .seals
+            .iter()
+            .map(|seal| seal.value().version)
+            .max()
+            .unwrap_or(0)
+            + 1;
+        let previous = dossier.seals.last().map(Held::digest);
+        return Next::Write {
+            version,
+            previous,
+            reasons: Vec::new(),
+        };
+    };
+    let rewrite = |reasons| Next::Write {
+        version: last.value().version + 1,
+        previous: Some(last.digest()),
+        reasons,
+    };
+    if last.value().text != task.text_digest() || last.value().base != task.base {
+        return rewrite(vec![
+            "The task's text was edited after this version was written.".into(),
+        ]);
+    }
+    match standing(dossier, last, settings, now) {
+        Decision::Contradicted(documents) => Next::Blocked(Contradiction::Decisions {
+            manifest: last.digest(),
+            documents,
+        }),
+        Decision::Rejected(reasons) => rewrite(reasons),
+        Decision::Open => Next::AwaitApproval {
+            manifest: last.digest(),
+            version: last.value().version,
+        },
+        Decision::Approved(_) => next_round(dossier, last.digest(), settings),
+    }
+}
+
+/// Two versions that follow the same one: made by two clones that did not know of each other.
+fn forked(versions: &[&Held<Manifest>]) -> Option<Contradiction> {
+    let last = versions.last()?;
+    let rivals: Vec<_> = versions
+        .iter()
+        .filter(|seal| seal.value().version == last.value().version)
+        .collect();
+    (rivals.len() > 1).then(|| Contradiction::Seals {
+        documents: rivals.iter().map(|seal| seal.digest()).collect(),
+    })
+}
+
+/// What people said about one manifest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Decision {
+    /// Not enough was said.
+    Open,
+    /// These approvals suffice.
+    Approved(Vec<Digest>),
+    /// It was rejected, for these reasons.
+    Rejected(Vec<String>),
+    /// Some approved, some rejected.
+    Contradicted(Vec<Digest>),
+}
+
+/// Whether a manifest is approved, and by which documents. Counts people, not keys. An approval
+/// that the task's own events have used stays good after it has expired.
+pub fn standing(
+    dossier: &Dossier,
+    seal: &Held<Manifest>,
+    settings: &Acceptance,
+    now: Timestamp,
+) -> Decision {
+    let manifest = seal.digest();
+    let used: &[Digest] = match &dossier.history.task.consumed {
+        Some((consumed, approvals)) if *consumed == manifest => approvals,
+        _ => &[],
+    };
+    let rejects: Vec<_> = dossier.decisions_on(manifest, Action::Reject).collect();
+    let approvals: Vec<_> = dossier
+        .decisions_on(manifest, Action::Approve)
+        .filter(|held| used.contains(&held.digest()) || is_fresh(held.value(), now))
+        .collect();
+    if !rejects.is_empty() {
+        return if approvals.is_empty() {
+            Decision::Rejected(
+                rejects
+                    .iter()
+                    .map(|held| held.value().reason.clone())
+                    .collect(),
+            )
+        } else {
+            Decision::Contradicted(
+                approvals
+                    .iter()
+                    .chain(&rejects)
+                    .map(|held| held.digest())
+                    .collect(),
+            )
+        };
+    }
+    let people: BTreeSet<&Principal> = approvals
+        .iter()
+        .map(|held| held.document.actor.person())
+        .collect();
+    if people.len() >= settings.approvers.max(1) as usize {
+        Decision::Approved(approvals.iter().map(|held| held.digest()).collect())
+    } else {
+        Decision::Open
+    }
+}
+
+/// Whether an approval can still be used at `now`.
+pub fn is_fresh(approval: &Approval, now: Timestamp) -> bool {
+    let end = approval
+        .not_after
+        .as_deref()
+        .and_then(|text| text.parse::<Timestamp>().ok());
+    end.is_some_and(|end| now <= end)
+}
+
+fn next_round(dossier: &Dossier, manifest: Digest, settings: &Acceptance) -> Next {
+    let runs = completed_runs(dossier, Some(manifest));
+    let Some(last) = runs.last() else {
+        return Next::Implement {
+            manifest: Some(manifest),
+            round: 1,
+            feedback: None,
+        };
+    };
+    let grades: Vec<_> = grades_of(dossier, manifest, last).collect();
+    let firm: Vec<_> = grades.iter().filter(|grade| !grade.value().void).collect();
+    let contradiction = firm.iter().any(|grade| grade.value().accepted)
+        && firm.iter().any(|grade| !grade.value().accepted);
+    if contradiction {
+        return Next::Blocked(Contradiction::Grades {
+            documents: firm.iter().map(|grade| grade.digest()).collect(),
+        });
+    }
+    if let Some(accepted) = firm.iter().find(|grade| grade.value().accepted) {
+        return Next::Deliver {
+            run: last.digest(),
+            grade: Some(accepted.digest()),
+        };
+    }
+    // A void grade is repeated once; void again costs a round like a failure.
+    let settled = firm.first().copied().or_else(|| grades.get(1));
+    let Some(settled) = settled else {
+        return Next::Grade {
+            manifest,
+            run: last.digest(),
+        };
+    };
+    let round = u32::try_from(runs.len()).unwrap_or(u32::MAX);
+    if round > settings.max_rounds {
+        return Next::GiveUp {
+            run: last.digest(),
+            grade: settled.digest(),
+        };
+    }
+    Next::Implement {
+        manifest: Some(manifest),
+        round: round + 1,
+        feedback: Some(settled.digest()),
+    }
+}
+
+/// Finished implementations under a manifest, oldest first.
+pub fn completed_runs(dossier: &Dossier, manifest: Option<Digest>) -> Vec<&Held<Run>> {
+    let counts = |held: &&Held<Run>| {
+        let run = held.value();
+        run.role == RunRole::Implementer
+            && run.outcome == RunOutcome::Completed
+            && run.result.is_some()
+            && run.manifest == manifest
+            && !dossier.is_aside(held.digest())
+    };
+    dossier.runs.iter().filter(counts).collect()
+}
+
+/// Grades that speak about this run's patch on this base, whoever asked for them.
+fn grades_of<'a>(
+    dossier: &'a Dossier,
+    manifest: Digest,
+    run: &'a Held<Run>,
+) -> impl Iterator<Item = &'a Held<Grade>> {
+    let result = run.value().result.as_ref();
+    dossier.grades.iter().filter(move |held| {
+        let grade = held.value();
+        let same = result.is_some_and(|result| {
+            result.listing == grade.subject.listing && result.base == grade.subject.base
+        });
+        grade.manifest == manifest && same && !dossier.is_aside(held.digest())
+    })
+}
+
+/// What a retry from a stage sets aside: everything that was made at or after it.
+pub fn set_aside(dossier: &Dossier, from: Stage) -> Vec<Digest> {
+    let mut aside: Vec<Digest> = dossier.grades.iter().map(Held::digest).collect();
+    if from <= Stage::Implementing {
+        aside.extend(
+            dossier
+                .runs
+                .iter()
+                .filter(|run| run.value().role == RunRole::Implementer)
+                .map(Held::digest),
+        );
+    }
+    if from < Stage::AwaitingApproval {
+        aside.extend(dossier.seals.iter().map(Held::digest));
+    } else if from == Stage::AwaitingApproval {
+        aside.extend(dossier.decisions.iter().map(Held::digest));
+    }
+    aside.retain(|digest| !dossier.is_aside(*digest));
+    aside
+}
+
+/// Where a retry goes on when the person names no stage: where the task ended.
+pub fn retry_stage(task: &Task) -> Stage {
+    match task.state {
+        State::Rejected => Stage::Writing,
+        _ if task.consumed.is_some() || task.flow == Flow::Plain => Stage::Implementing,
+        _ => Stage::Writing,
+    }
+}

@@ -1,0 +1,142 @@
+//! Commits of a ref as folders of documents.
+//!
+//! A commit's tree holds what one command wrote; parents only make the history reachable. Author,
+//! date, message and parents decide nothing. A commit with an empty tree is a join of two heads.
+
+use super::Error;
+use crate::git::{CommitDraft, EntryKind, Expected, Repository, TreeEntry};
+use crate::model::object_id::ObjectId;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Most commits of one ref that are read.
+pub const MAX_COMMITS: usize = 100_000;
+/// Largest document file of a commit.
+const MAX_FILE: u64 = 64 << 20;
+
+/// A document's bytes and its signature, empty where there is none.
+pub type SignedBytes = (Vec<u8>, Vec<u8>);
+
+/// One commit that holds documents.
+#[derive(Debug, Clone)]
+pub struct Folder {
+    /// The commit.
+    pub commit: ObjectId,
+    /// Names in its tree.
+    entries: BTreeMap<String, (EntryKind, ObjectId)>,
+}
+
+impl Folder {
+    /// Names in the tree, sorted.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.entries.keys().map(String::as_str)
+    }
+
+    /// The object called `name`.
+    pub fn object(&self, name: &str) -> Option<ObjectId> {
+        self.entries.get(name).map(|(_, id)| *id)
+    }
+
+    /// The bytes of the file `name`.
+    pub fn file(&self, repo: &Repository, name: &str) -> Result<Option<Vec<u8>>, Error> {
+        match self.entries.get(name) {
+            Some((EntryKind::Blob, id)) => Ok(Some(repo.read_blob(*id, MAX_FILE)?)),
+            _ => Ok(None),
+        }
+    }
+
+    /// A document and its detached signature: `NAME.toml` and `NAME.sig`.
+    pub fn document(&self, repo: &Repository, name: &str) -> Result<Option<SignedBytes>, Error> {
+        let bytes = self.file(repo, &format!("{name}.toml"))?;
+        let signature = self.file(repo, &format!("{name}.sig"))?;
+        Ok(bytes.map(|bytes| (bytes, signature.unwrap_or_default())))
+    }
+}
+
+/// Every commit with documents that `head` reaches, parents before children.
+pub fn read(repo: &Repository, head: ObjectId) -> Result<Vec<Folder>, Error> {
+    let mut seen = BTreeSet::from([head]);
+    let mut open = vec![head];
+    let mut found = Vec::new();
+    while let Some(id) = open.pop() {
+        if seen.len() > MAX_COMMITS {
+            return Err(Error::Document {
+                place: id.to_string(),
+                reason: "its history is too long".into(),
+            });
+        }
+        let commit = repo.read_commit(id)?;
+        for parent in &commit.parents {
+            if seen.insert(*parent) {
+                open.push(*parent);
+            }
+        }
+        let entries = folder_entries(repo.read_tree(commit.tree)?);
+        if !entries.is_empty() {
+            found.push(Folder {
+                commit: id,
+                entries,
+            });
+        }
+    }
+    found.reverse();
+    Ok(found)
+}
+
+fn folder_entries(tree: Vec<TreeEntry>) -> BTreeMap<String, (EntryKind, ObjectId)> {
+    tree.into_iter()
+        .filter_map(|entry| Some((String::from_utf8(entry.name).ok()?, (entry.kind, entry.id))))
+        .collect()
+}
+
+/// What a new commit holds under one name.
+#[derive(Debug, Clone)]
+pub enum Content {
+    /// A file.
+    File(Vec<u8>),
+    /// A tree that exists already, such as a run's result.
+    Tree(ObjectId),
+}
+
+/// Appends one commit with these files to `reference`, if it is still at `tip`.
+pub fn append(
+    repo: &Repository,
+    reference: &str,
+    tip: Option<ObjectId>,
+    files: &[(String, Content)],
+    note: &Note<'_>,
+) -> Result<ObjectId, Error> {
+    let mut entries = Vec::with_capacity(files.len());
+    for (name, content) in files {
+        let (kind, id) = match content {
+            Content::File(bytes) => (EntryKind::Blob, repo.write_blob(bytes)?),
+            Content::Tree(id) => (EntryKind::Tree, *id),
+        };
+        entries.push(TreeEntry {
+            name: name.clone().into_bytes(),
+            kind,
+            id,
+        });
+    }
+    let tree = repo.write_tree(&entries)?;
+    let commit = repo.write_commit(&CommitDraft {
+        tree,
+        parents: tip.into_iter().collect(),
+        author_name: note.author.to_owned(),
+        author_email: format!("{}@hangar.invalid", note.author),
+        time_seconds: note.seconds,
+        message: format!("{}\n", note.message),
+    })?;
+    repo.update_ref(reference, Expected::from(tip), Some(commit), note.message)?;
+    Ok(commit)
+}
+
+/// What `git log` shows of a commit. Nobody decides by it.
+#[derive(Debug, Clone, Copy)]
+pub struct Note<'a> {
+    /// Principal.
+    pub author: &'a str,
+    /// Seconds since 1970.
+    pub seconds: i64,
+    /// One line.
+    pub message: &'a str,
+}

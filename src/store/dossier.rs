@@ -1,0 +1,215 @@
+//! Everything the refs hold about one task, checked: what `flow` derives the stage from and what
+//! `verify` walks along.
+
+use super::chain::{self, Folder};
+use super::check::{Checked, Document, authorise, check};
+use super::tasks::{Fault, TaskHistory};
+use super::{Error, Store};
+use crate::model::approval::{Action, Approval};
+use crate::model::digest::Digest;
+use crate::model::grade::Grade;
+use crate::model::ids::{Principal, TaskId};
+use crate::model::manifest::{Manifest, Reseal};
+use crate::model::object_id::ObjectId;
+use crate::model::run::Run;
+
+/// A checked document with the commit that holds it.
+#[derive(Debug, Clone)]
+pub struct Held<T> {
+    /// The document.
+    pub document: Checked<T>,
+    /// Its commit.
+    pub commit: ObjectId,
+    /// The other things in that commit.
+    pub folder: Folder,
+}
+
+impl<T> Held<T> {
+    /// The document.
+    pub const fn value(&self) -> &T {
+        self.document.value()
+    }
+
+    /// SHA-256 of its bytes.
+    pub const fn digest(&self) -> Digest {
+        self.document.digest()
+    }
+}
+
+/// One task's documents.
+#[derive(Debug)]
+pub struct Dossier {
+    /// Task and events.
+    pub history: TaskHistory,
+    /// Sealed versions, oldest first.
+    pub seals: Vec<Held<Manifest>>,
+    /// Ciphertexts for more recipients.
+    pub reseals: Vec<Held<Reseal>>,
+    /// Decisions; for one person and one manifest only the last.
+    pub decisions: Vec<Held<Approval>>,
+    /// Runs, oldest first.
+    pub runs: Vec<Held<Run>>,
+    /// Grades, oldest first.
+    pub grades: Vec<Held<Grade>>,
+    /// Documents that are not believed, the task's own included.
+    pub faults: Vec<Fault>,
+}
+
+impl Store {
+    /// Reads and checks everything about one task.
+    pub fn dossier(&self, id: &TaskId) -> Result<Dossier, Error> {
+        self.dossier_of(self.task(id)?)
+    }
+
+    /// The same for a task that was read already.
+    pub fn dossier_of(&self, history: TaskHistory) -> Result<Dossier, Error> {
+        let id = history.task.id.clone();
+        let requester = history.task.requester.clone();
+        let mut reader = Reader {
+            store: self,
+            task: &id,
+            requester: &requester,
+            faults: history.faults.clone(),
+        };
+        let sealed = reader.folders(&self.layout.sealed(&id))?;
+        let mut seals = reader.documents::<Manifest>(&sealed, true)?;
+        seals.sort_by_key(|seal| seal.value().version);
+        let reseals = reader.documents::<Reseal>(&sealed, false)?;
+        let decisions = reader.decisions()?;
+        let runs = reader.folders(&self.layout.runs(&id))?;
+        let runs = reader.documents::<Run>(&runs, true)?;
+        let grades = reader.folders(&self.layout.grades(&id))?;
+        let grades = reader.documents::<Grade>(&grades, true)?;
+        let faults = reader.faults;
+        Ok(Dossier {
+            history,
+            seals,
+            reseals,
+            decisions,
+            runs,
+            grades,
+            faults,
+        })
+    }
+}
+
+struct Reader<'a> {
+    store: &'a Store,
+    task: &'a TaskId,
+    requester: &'a Principal,
+    faults: Vec<Fault>,
+}
+
+impl Reader<'_> {
+    fn folders(&self, reference: &str) -> Result<Vec<Folder>, Error> {
+        match self.store.repo.read_ref(reference)? {
+            None => Ok(Vec::new()),
+            Some(head) => chain::read(&self.store.repo, head),
+        }
+    }
+
+    /// Documents of one kind. With `required`, a commit that holds neither this kind nor a reseal
+    /// is a fault.
+    fn documents<T: Document>(
+        &mut self,
+        folders: &[Folder],
+        required: bool,
+    ) -> Result<Vec<Held<T>>, Error> {
+        let mut found = Vec::new();
+        for folder in folders {
+            let Some((bytes, signature)) = folder.document(&self.store.repo, T::NAME)? else {
+                if required && !folder.names().any(|name| name == "reseal.toml") {
+                    let doubt =
+                        super::check::Doubt::Bytes(format!("the commit holds no {}.toml", T::NAME));
+                    self.faults.push(Fault {
+                        kind: T::NAME,
+                        commit: folder.commit,
+                        doubt,
+                    });
+                }
+                continue;
+            };
+            let checked = check::<T>(&self.store.policy, bytes, signature, Some(self.task))
+                .and_then(|checked| authorise(&checked, self.requester).map(|()| checked));
+            match checked {
+                Ok(document) => found.push(Held {
+                    document,
+                    commit: folder.commit,
+                    folder: folder.clone(),
+                }),
+                Err(doubt) => self.faults.push(Fault {
+                    kind: T::NAME,
+                    commit: folder.commit,
+                    doubt,
+                }),
+            }
+        }
+        Ok(found)
+    }
+
+    fn decisions(&mut self) -> Result<Vec<Held<Approval>>, Error> {
+        let prefix = self.store.layout.approvals_of(self.task);
+        let refs = self.store.repo.list_refs(&self.store.layout.approvals())?;
+        let mut decisions = Vec::new();
+        for (name, head) in refs
+            .into_iter()
+            .filter(|(name, _)| name.starts_with(&prefix))
+        {
+            let folders = chain::read(&self.store.repo, head)?;
+            let mut of_ref = self.documents::<Approval>(&folders, true)?;
+            // A decision counts only under the name that its own content gives it, so that one
+            // can't be shown in another's place.
+            of_ref.retain(|held| {
+                let value = held.value();
+                let own = self
+                    .store
+                    .layout
+                    .approval(self.task, &value.manifest, &value.signer.key);
+                let fits = own == name;
+                if !fits {
+                    let doubt =
+                        super::check::Doubt::Bytes("it lies under another decision's name".into());
+                    self.faults.push(Fault {
+                        kind: Approval::NAME,
+                        commit: held.commit,
+                        doubt,
+                    });
+                }
+                fits
+            });
+            // The last word of one person over one manifest; a rejection among forked ones wins.
+            let last = of_ref.pop();
+            decisions.extend(last);
+        }
+        Ok(decisions)
+    }
+}
+
+impl Dossier {
+    /// The task's id.
+    pub const fn id(&self) -> &TaskId {
+        &self.history.task.id
+    }
+
+    /// The sealed version with this manifest digest.
+    pub fn seal(&self, manifest: Digest) -> Option<&Held<Manifest>> {
+        self.seals.iter().find(|seal| seal.digest() == manifest)
+    }
+
+    /// Whether the document was set aside by a retry or an adjudication.
+    pub fn is_aside(&self, digest: Digest) -> bool {
+        self.history.task.set_aside.contains(&digest)
+    }
+
+    /// Decisions that count over one manifest.
+    pub fn decisions_on(
+        &self,
+        manifest: Digest,
+        action: Action,
+    ) -> impl Iterator<Item = &Held<Approval>> {
+        self.decisions.iter().filter(move |held| {
+            let value = held.value();
+            value.manifest == manifest && value.action == action && !self.is_aside(held.digest())
+        })
+    }
+}

@@ -1,0 +1,76 @@
+//! What can go wrong with the state, by what the caller can do.
+
+use crate::base::files;
+use crate::git;
+use crate::model::codec;
+use crate::model::ids::{Principal, TaskId};
+use crate::model::task::Refusal;
+use crate::trust::SignError;
+
+/// Trouble with the state.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// hangar was never set up here.
+    #[error("this repository has no hangar policy yet")]
+    NoPolicy,
+    /// Both ref prefixes hold a policy.
+    #[error("both refs/hangar/ and refs/heads/hangar-state/ hold a policy")]
+    TwoPrefixes,
+    /// The policy chain can't be believed.
+    #[error("the policy can't be trusted: {0}")]
+    Policy(String),
+    /// The policy is not the one that this clone or `hangar.toml` pinned.
+    #[error("the policy is not the one that was pinned: {0}")]
+    Pin(String),
+    /// No task with this id, prefix or key.
+    #[error("no task is called `{0}`")]
+    NoTask(String),
+    /// A prefix that fits several tasks.
+    #[error("`{prefix}` fits {} tasks", candidates.len())]
+    Ambiguous {
+        /// What was typed.
+        prefix: String,
+        /// Full ids and titles.
+        candidates: Vec<(TaskId, String)>,
+    },
+    /// The task's rules refuse it.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// The policy gives this principal no right to it.
+    #[error("{principal} may not {act}")]
+    NotAllowed {
+        /// Who.
+        principal: Principal,
+        /// What, as a verb phrase.
+        act: String,
+    },
+    /// The key at hand is nobody's under the newest policy.
+    #[error("the key {key} belongs to nobody in the policy")]
+    UnknownKey {
+        /// Fingerprint.
+        key: String,
+    },
+    /// Somebody else moved the ref first, again and again.
+    #[error("{0} kept moving while this command tried to write")]
+    LostRace(String),
+    /// A document is not what its place says.
+    #[error("{place} holds a document that can't be used: {reason}")]
+    Document {
+        /// Ref or object.
+        place: String,
+        /// Why.
+        reason: String,
+    },
+    /// A document can't be written or read.
+    #[error(transparent)]
+    Codec(#[from] codec::Error),
+    /// A signature could not be made.
+    #[error("cannot sign")]
+    Sign(#[from] SignError),
+    /// Trouble with Git.
+    #[error(transparent)]
+    Git(#[from] git::Error),
+    /// Trouble with a local file.
+    #[error(transparent)]
+    File(#[from] files::Error),
+}

@@ -1,0 +1,110 @@
+//! Writing a version of the policy.
+
+use super::chain::{self, Content, Note};
+use super::layout::Layout;
+use super::{Error, policy};
+use crate::base::clock::Clock;
+use crate::git::{EntryKind, Repository, TreeEntry};
+use crate::model::codec;
+use crate::model::ids::Principal;
+use crate::model::object_id::ObjectId;
+use crate::model::policy::{Members, Root};
+use crate::trust::{Namespace, Signer};
+
+/// A version to be written: both documents as signed bytes, and the signatures so far.
+#[derive(Debug, Clone)]
+pub struct Draft {
+    /// Bytes of `root.toml`.
+    pub root: Vec<u8>,
+    /// Bytes of `members.toml`.
+    pub members: Vec<u8>,
+    /// Key fingerprints in hex with armoured signatures over `root.toml`.
+    pub root_signatures: Vec<(String, Vec<u8>)>,
+    /// The same over `members.toml`.
+    pub members_signatures: Vec<(String, Vec<u8>)>,
+}
+
+impl Draft {
+    /// Version 1 of a new repository. `members.root` is set here.
+    pub fn founding(root: &Root, mut members: Members, signer: &Signer) -> Result<Self, Error> {
+        let root = codec::encode(root)?;
+        members.root = codec::digest(&root);
+        let members = codec::encode(&members)?;
+        let mut draft = Self {
+            root,
+            members,
+            root_signatures: Vec::new(),
+            members_signatures: Vec::new(),
+        };
+        draft.sign_root(signer)?;
+        draft.sign_members(signer)?;
+        Ok(draft)
+    }
+
+    /// Adds a signature over `root.toml`.
+    pub fn sign_root(&mut self, signer: &Signer) -> Result<(), Error> {
+        let signature = signer.sign(Namespace::Root, &self.root)?;
+        self.root_signatures.push((name(signer)?, signature));
+        Ok(())
+    }
+
+    /// Adds a signature over `members.toml`.
+    pub fn sign_members(&mut self, signer: &Signer) -> Result<(), Error> {
+        let signature = signer.sign(Namespace::Members, &self.members)?;
+        self.members_signatures.push((name(signer)?, signature));
+        Ok(())
+    }
+
+    /// Appends it to the chain, if the chain is still at `tip`. What was written is read back and
+    /// verified as a stranger would; a version that does not verify never becomes the tip.
+    pub fn publish(
+        &self,
+        repo: &Repository,
+        layout: &Layout,
+        tip: Option<ObjectId>,
+        by: &Principal,
+        clock: Clock,
+    ) -> Result<ObjectId, Error> {
+        let before = policy::load(repo, layout)?;
+        policy::rehearse(before, self)?;
+        let files = [
+            ("root.toml".into(), Content::File(self.root.clone())),
+            ("members.toml".into(), Content::File(self.members.clone())),
+            (
+                "root.sigs".into(),
+                Content::Tree(folder(repo, &self.root_signatures)?),
+            ),
+            (
+                "members.sigs".into(),
+                Content::Tree(folder(repo, &self.members_signatures)?),
+            ),
+        ];
+        let note = Note {
+            author: by.as_str(),
+            seconds: clock.now().as_second(),
+            message: "policy",
+        };
+        chain::append(repo, &layout.policy(), tip, &files, &note)
+    }
+}
+
+fn name(signer: &Signer) -> Result<String, Error> {
+    let text = signer.public().fingerprint();
+    let fingerprint: crate::model::ids::Fingerprint = text
+        .parse()
+        .map_err(|_| Error::UnknownKey { key: text.clone() })?;
+    Ok(fingerprint.hex())
+}
+
+fn folder(repo: &Repository, signatures: &[(String, Vec<u8>)]) -> Result<ObjectId, Error> {
+    let mut entries = Vec::with_capacity(signatures.len());
+    for (name, bytes) in signatures {
+        let id = repo.write_blob(bytes)?;
+        entries.push(TreeEntry {
+            name: name.clone().into_bytes(),
+            kind: EntryKind::Blob,
+            id,
+        });
+    }
+    Ok(repo.write_tree(&entries)?)
+}
