@@ -171,6 +171,13 @@ pub enum End {
     NotStarted(i32),
 }
 
+impl Default for End {
+    /// Nothing ran.
+    fn default() -> Self {
+        Self::NotStarted(0)
+    }
+}
+
 /// A bound that was hit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Hit {
@@ -182,10 +189,12 @@ pub enum Hit {
     Output,
     /// A file reached the largest size (SIGXFSZ).
     FileSize,
+    /// The sandbox's tmpfs ran out of bytes or of files.
+    Disk,
 }
 
 /// What one step left.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct StepOutcome {
     /// How it ended.
     pub end: End,
@@ -205,7 +214,7 @@ pub struct StepOutcome {
 }
 
 /// What a sandbox left. By the time it exists, every process of it is dead and its tmpfs is gone.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Outcome {
     /// One per step that was started.
     pub steps: Vec<StepOutcome>,

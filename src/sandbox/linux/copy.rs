@@ -1,0 +1,75 @@
+//! Copies a folder into the sandbox's tmpfs, for kernels that refuse an overlay.
+
+use rustix::fd::OwnedFd;
+use rustix::fs::{AtFlags, Dir, FileType, Gid, Mode, OFlags, Uid};
+use rustix::io::Errno;
+use std::os::unix::ffi::OsStrExt as _;
+
+/// Deepest folder that is copied.
+const MAX_DEPTH: usize = 256;
+
+/// Copies regular files, links and folders below `from` into `to`. Links stay links; anything else
+/// is left out.
+pub(super) fn tree(from: &OwnedFd, to: &OwnedFd) -> Result<(), Errno> {
+    copy(from, to, 0)
+}
+
+fn copy(from: &OwnedFd, to: &OwnedFd, depth: usize) -> Result<(), Errno> {
+    if depth > MAX_DEPTH {
+        return Err(Errno::NAMETOOLONG);
+    }
+    let folder = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::RDONLY;
+    let listed = rustix::fs::openat(from, ".", folder, Mode::empty())?;
+    for entry in Dir::read_from(&listed)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if matches!(name.to_bytes(), b"." | b"..") {
+            continue;
+        }
+        let stat = rustix::fs::statat(from, name, AtFlags::SYMLINK_NOFOLLOW)?;
+        let mode = Mode::from_raw_mode(stat.st_mode & 0o7777);
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::Directory => {
+                rustix::fs::mkdirat(to, name, Mode::RWXU)?;
+                let source = rustix::fs::openat(from, name, folder, Mode::empty())?;
+                let target = rustix::fs::openat(to, name, folder, Mode::empty())?;
+                copy(&source, &target, depth + 1)?;
+                own(to, name, &stat);
+                rustix::fs::fchmod(&target, mode)?;
+            }
+            FileType::RegularFile => {
+                let read = OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::RDONLY | OFlags::NONBLOCK;
+                let source = rustix::fs::openat(from, name, read, Mode::empty())?;
+                let write = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
+                let target = rustix::fs::openat(to, name, write, Mode::RUSR | Mode::WUSR)?;
+                let (source, mut target) = (
+                    std::fs::File::from(source),
+                    std::fs::File::from(target),
+                );
+                std::io::copy(&mut &source, &mut target)
+                    .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+                own(to, name, &stat);
+                rustix::fs::fchmod(&target, mode)?;
+            }
+            FileType::Symlink => {
+                let target = rustix::fs::readlinkat(from, name, Vec::new())?;
+                let target = std::ffi::OsStr::from_bytes(target.to_bytes());
+                rustix::fs::symlinkat(target, to, name)?;
+                own(to, name, &stat);
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Keeps the owner where our user namespace knows it; otherwise the copy is the launcher's own.
+fn own(to: &OwnedFd, name: &std::ffi::CStr, stat: &rustix::fs::Stat) {
+    let _ = rustix::fs::chownat(
+        to,
+        name,
+        Some(Uid::from_raw(stat.st_uid)),
+        Some(Gid::from_raw(stat.st_gid)),
+        AtFlags::SYMLINK_NOFOLLOW,
+    );
+}

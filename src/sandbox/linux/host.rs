@@ -1,0 +1,309 @@
+//! The host side of the embedded provider: starts the launcher, feeds it, and reads its reports.
+
+use super::bridge::Bridges;
+use super::fault::Fault;
+use super::launcher::Facts;
+use super::wire::{self, Frame, Reader, Receiver, StepEnd, kind};
+use crate::base::process;
+use crate::base::redact::Secret;
+use crate::sandbox::error::{Error, Unavailable};
+use crate::sandbox::spec::{CollectedFile, Network, Outcome, Spec, StepOutcome};
+use crate::sandbox::{Cancel, Event, Launcher};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::OwnedFd;
+use std::collections::VecDeque;
+use std::io::{self, Read as _};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+/// Time for setting up, copying and reading back, beside the steps' own.
+const SLACK: Duration = Duration::from_secs(600);
+/// How long a launcher may take to end what it runs when it is told to stop.
+const STOPPING: Duration = Duration::from_secs(5);
+/// How often a cancellation is looked for.
+const TICK: Duration = Duration::from_millis(25);
+/// Longest line that an [`Event`] carries; a longer one comes in pieces.
+const MAX_LINE: usize = 16 << 10;
+
+/// The embedded provider.
+#[derive(Debug, Clone)]
+pub struct Linux {
+    launcher: Launcher,
+}
+
+impl Linux {
+    /// A provider that starts `launcher`.
+    pub fn new(launcher: Launcher) -> Self {
+        Self { launcher }
+    }
+
+    /// The program that is started as the launcher.
+    pub fn launcher(&self) -> &Launcher {
+        &self.launcher
+    }
+
+    /// Runs `spec` to its end. When this returns, also with an error, everything inside is dead.
+    pub fn run(
+        &self,
+        spec: &Spec,
+        cancel: &Cancel,
+        events: &mut dyn FnMut(Event),
+    ) -> Result<Outcome, Error> {
+        let (ours, theirs) = UnixStream::pair().map_err(Error::Start)?;
+        let mut command = process::command(&self.launcher.program);
+        command
+            .arg0("sandbox")
+            .arg(super::super::LAUNCHER_COMMAND)
+            .stdin(Stdio::from(OwnedFd::from(theirs)))
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped());
+        let child = command.spawn().map_err(Error::Start)?;
+        // The command holds the other end of the socket.
+        drop(command);
+        let mut session = Session {
+            socket: ours,
+            child: Some(child),
+            outcome: Outcome::default(),
+            running: false,
+            lines: [VecDeque::new(), VecDeque::new()],
+            bridges: Bridges::default(),
+            facts: Facts::default(),
+        };
+        let result = session.run(spec, cancel, events);
+        session.stop();
+        result.map(|()| session.outcome)
+    }
+}
+
+struct Session {
+    socket: UnixStream,
+    child: Option<Child>,
+    outcome: Outcome,
+    running: bool,
+    /// Unfinished lines of stdout and stderr.
+    lines: [VecDeque<u8>; 2],
+    bridges: Bridges,
+    facts: Facts,
+}
+
+impl Session {
+    fn run(
+        &mut self,
+        spec: &Spec,
+        cancel: &Cancel,
+        events: &mut dyn FnMut(Event),
+    ) -> Result<(), Error> {
+        let socket = self.socket.try_clone().map_err(Error::Start)?;
+        // A launcher that fails at once reads nothing; its report tells why.
+        let _ = wire::send_spec(&socket, spec);
+        let steps: Duration = spec.steps.iter().map(|step| step.timeout).sum();
+        let limit = Instant::now().checked_add(steps.saturating_add(SLACK));
+        let mut receiver = Receiver::new(&socket);
+        let mut bridges: VecDeque<_> = match &spec.network {
+            Network::None => VecDeque::new(),
+            Network::Bridged(bridges) => bridges.iter().map(|bridge| &bridge.socket).collect(),
+        };
+        loop {
+            wait(&socket, cancel, limit)?;
+            let Some(frame) = receiver.next().map_err(|_| self.lost())? else {
+                return Err(self.lost());
+            };
+            match frame.kind {
+                kind::LISTENER => {
+                    let (Some(fd), Some(path)) = (receiver.take_fd(), bridges.pop_front()) else {
+                        return Err(self.lost());
+                    };
+                    self.bridges.serve(fd, path.clone()).map_err(Error::Start)?;
+                }
+                kind::DONE => return Ok(()),
+                kind::FAILED => {
+                    let fault = Fault::decode(frame.payload.expose()).map_err(|_| self.lost())?;
+                    return Err(fault.into());
+                }
+                _ => self
+                    .take(frame, events)
+                    .map_err(|error| if error.kind() == io::ErrorKind::InvalidData {
+                        self.lost()
+                    } else {
+                        Error::Start(error)
+                    })?,
+            }
+        }
+    }
+
+    /// Takes one report into the outcome.
+    fn take(&mut self, frame: Frame, events: &mut dyn FnMut(Event)) -> io::Result<()> {
+        let payload = frame.payload.expose();
+        let invalid = || io::Error::from(io::ErrorKind::InvalidData);
+        match frame.kind {
+            kind::FACTS => self.facts = Facts::decode(payload)?,
+            kind::STARTED => {
+                self.outcome.steps.push(StepOutcome::default());
+                self.running = true;
+                events(Event::Started(self.outcome.steps.len() - 1));
+            }
+            kind::STDOUT | kind::STDERR | kind::CHANNEL => {
+                let step = self.outcome.steps.last_mut().filter(|_| self.running);
+                let step = step.ok_or_else(invalid)?;
+                match frame.kind {
+                    kind::STDOUT => step.stdout.extend_from_slice(payload),
+                    kind::STDERR => step.stderr.extend_from_slice(payload),
+                    _ => step
+                        .channel
+                        .get_or_insert_default()
+                        .extend_from_slice(payload),
+                }
+                if frame.kind != kind::CHANNEL {
+                    let stream = usize::from(frame.kind == kind::STDERR);
+                    show(&mut self.lines[stream], payload, stream == 1, events);
+                }
+            }
+            kind::ENDED => {
+                let ended = StepEnd::decode(payload)?;
+                let step = self.outcome.steps.last_mut().filter(|_| self.running);
+                let step = step.ok_or_else(invalid)?;
+                step.end = ended.end;
+                step.hits = ended.hits;
+                step.wall = ended.wall;
+                step.peak_memory = ended.peak_memory;
+                self.running = false;
+                for (stream, line) in self.lines.iter_mut().enumerate() {
+                    if !line.is_empty() {
+                        let line = line.drain(..).collect();
+                        events(line_event(line, stream == 1));
+                    }
+                }
+                events(Event::Ended(self.outcome.steps.len() - 1));
+            }
+            kind::HASH => {
+                let mut from = Reader::new(payload);
+                let path = from.bytes()?.to_vec();
+                let digest = from.bytes()?.try_into().map_err(|_| invalid())?;
+                self.outcome.hashes.insert(path, digest);
+            }
+            kind::FILE => {
+                let mut from = Reader::new(payload);
+                let executable = from.number()? != 0;
+                let path = from.bytes()?.to_vec();
+                self.outcome.collected.push(CollectedFile {
+                    path,
+                    executable,
+                    bytes: Secret::new(from.rest().to_vec()),
+                });
+            }
+            kind::LEFT => {
+                let mut from = Reader::new(payload);
+                let path = from.bytes()?.to_vec();
+                let reason = String::from_utf8_lossy(from.bytes()?).into_owned();
+                self.outcome.not_collected.push((path, reason));
+            }
+            _ => return Err(invalid()),
+        }
+        Ok(())
+    }
+
+    /// The launcher ended or spoke nonsense. Its last words are in its standard error.
+    fn lost(&mut self) -> Error {
+        let _ = self.socket.shutdown(std::net::Shutdown::Both);
+        let mut words = Vec::new();
+        if let Some(mut child) = self.child.take() {
+            let stderr = child.stderr.take();
+            reap(&mut child);
+            if let Some(stderr) = stderr {
+                let _ = stderr.take(4096).read_to_end(&mut words);
+            }
+        }
+        Error::Lost(String::from_utf8_lossy(&words).trim().to_owned())
+    }
+
+    /// Tells the launcher to stop, if it still runs, and waits for it.
+    fn stop(&mut self) {
+        let _ = self.socket.shutdown(std::net::Shutdown::Both);
+        if let Some(mut child) = self.child.take() {
+            reap(&mut child);
+        }
+    }
+}
+
+/// Waits for the launcher's end; kills it when it takes too long (what it runs dies with it).
+fn reap(child: &mut Child) {
+    let limit = Instant::now() + STOPPING;
+    let mut pause = Duration::from_micros(50);
+    while Instant::now() < limit {
+        if !matches!(child.try_wait(), Ok(None)) {
+            return;
+        }
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(Duration::from_millis(10));
+    }
+    let _ = child.kill();
+    let _ = child.wait();
+}
+
+/// Waits until the launcher has something to say.
+fn wait(socket: &UnixStream, cancel: &Cancel, limit: Option<Instant>) -> Result<(), Error> {
+    let timeout = Timespec {
+        tv_sec: 0,
+        tv_nsec: TICK.subsec_nanos().into(),
+    };
+    loop {
+        if cancel.is_set() {
+            return Err(Error::Interrupted);
+        }
+        let mut fds = [PollFd::new(socket, PollFlags::IN)];
+        match poll(&mut fds, Some(&timeout)) {
+            Ok(0) | Err(rustix::io::Errno::INTR) => {}
+            Ok(_) => return Ok(()),
+            Err(errno) => return Err(Error::Start(errno.into())),
+        }
+        if limit.is_some_and(|limit| Instant::now() >= limit) {
+            return Err(Error::Lost("it did not end in time".to_owned()));
+        }
+    }
+}
+
+fn line_event(line: Vec<u8>, error: bool) -> Event {
+    if error {
+        Event::Stderr(line)
+    } else {
+        Event::Stdout(line)
+    }
+}
+
+/// Cuts a stream into lines.
+fn show(pending: &mut VecDeque<u8>, bytes: &[u8], error: bool, events: &mut dyn FnMut(Event)) {
+    for byte in bytes {
+        if *byte != b'\n' {
+            pending.push_back(*byte);
+        }
+        if *byte == b'\n' || pending.len() >= MAX_LINE {
+            events(line_event(pending.drain(..).collect(), error));
+        }
+    }
+}
+
+impl From<Fault> for Error {
+    fn from(fault: Fault) -> Self {
+        if fault.blocked {
+            return Self::Blocked {
+                what: fault.what,
+                path: fault.path.unwrap_or_default(),
+            };
+        }
+        let source = io::Error::from_raw_os_error(fault.errno);
+        if let Some(remedy) = super::super::check::remedy(&fault.what, fault.errno) {
+            return Self::Unavailable(Unavailable {
+                provider: "linux",
+                reason: format!("cannot {}: {source}", fault.what),
+                remedy,
+            });
+        }
+        Self::Setup {
+            what: fault.what,
+            path: fault.path,
+            source,
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! The launcher: the hidden single-threaded subcommand that makes a sandbox and runs its steps.
+//!
+//! It lives outside the steps' pid namespaces, in the sandbox's other namespaces. It is started by
+//! [`super::host`], reads the specification from its standard input (a Unix socket) and reports
+//! over it. It ends, with everything inside, when that socket ends.
+
+use super::cgroup::Group;
+use super::fault::{Doing as _, Fault};
+use super::filter;
+use super::init::Common;
+use super::step::{self, Ended, Outside};
+use super::wire::{self, Receiver, Writer, kind};
+use super::{inner, lay, sys, tree};
+use crate::base::redact::Secret;
+use crate::sandbox::spec::{End, Limits, Network, Spec};
+use rustix::fd::{AsFd as _, OwnedFd};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
+use rustix::process::{DumpableBehavior, Resource, Rlimit, Signal};
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::os::unix::net::UnixStream;
+use std::process::ExitCode;
+
+/// The user and group of sandboxed programs when hangar runs as root.
+pub(super) const NOBODY: u32 = 65_534;
+/// The user and group inside a user namespace.
+const USER: u32 = 1_000;
+
+/// Why the launcher stops early.
+enum Stop {
+    /// Something failed; the host process is told.
+    Fault(Fault),
+    /// Nobody is there to be told.
+    Gone,
+}
+
+impl From<Fault> for Stop {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+fn gone<E>(_: E) -> Stop {
+    Stop::Gone
+}
+
+/// Runs the launcher on this process's standard input.
+pub(crate) fn main() -> ExitCode {
+    let Ok(control) = std::io::stdin().as_fd().try_clone_to_owned() else {
+        return ExitCode::FAILURE;
+    };
+    let control = UnixStream::from(control);
+    match session(&control) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Stop::Gone) => ExitCode::FAILURE,
+        Err(Stop::Fault(fault)) => {
+            let _ = wire::send(&control, kind::FAILED, &fault.encode());
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn session(control: &UnixStream) -> Result<(), Stop> {
+    let identity = isolate()?;
+    let mut receiver = Receiver::new(control);
+    let mut spec = wire::receive_spec(&mut receiver).doing("read the specification")?;
+    drop(receiver);
+    network(control, &spec)?;
+    sys::set_host_name("localhost").doing("set the host name")?;
+    let (group, fallback) = Group::make(&spec.limits)?;
+    let tree = tree::build(&spec, identity.files, identity.user_namespace)?;
+    lay::files(&tree.root, &spec)?;
+    // Bodies live on in tmpfs only.
+    spec.files.clear();
+    tree::enter(&tree)?;
+    let landlock = inner::abi();
+    let facts = Facts {
+        root: !identity.user_namespace,
+        landlock,
+        groups: group.as_ref().map_or(0, Group::controllers),
+        copied: tree.copied,
+    };
+    wire::send(control, kind::FACTS, &facts.encode()).map_err(gone)?;
+    let signals = sys::watch_end_signals().doing("watch signals")?;
+    let filters = filter::compile()?;
+    let common = Common {
+        spec: &spec,
+        filters: &filters,
+        become_user: identity.become_user,
+        landlock: landlock > 0,
+        fallback,
+    };
+    let outside = Outside {
+        control,
+        signals: &signals,
+    };
+    steps(&common, group.as_ref(), &outside)?;
+    read_back(&tree.root, &spec, control)?;
+    wire::send(control, kind::DONE, &[]).map_err(gone)
+}
+
+/// Who the launcher is, after it left the host's namespaces.
+struct Identity {
+    /// Owner of the sandbox's own files.
+    files: tree::Owner,
+    /// Real user that steps must become.
+    become_user: Option<tree::Owner>,
+    /// Whether we are in a user namespace of our own.
+    user_namespace: bool,
+}
+
+fn isolate() -> Result<Identity, Fault> {
+    // Set before anything else, so that no moment is left in which we could outlive the parent.
+    rustix::process::set_parent_process_death_signal(Some(Signal::TERM))
+        .doing("tie to the parent")?;
+    let none = Rlimit {
+        current: Some(0),
+        maximum: Some(0),
+    };
+    rustix::process::setrlimit(Resource::Core, none).doing("forbid core dumps")?;
+    // A runaway sandbox should be the kernel's first choice, not the user's editor.
+    let _ = write_proc("/proc/self/oom_score_adj", "800");
+    rustix::process::umask(rustix::fs::Mode::empty());
+    // Out of the terminal's reach; a Ctrl-C is for the host process to handle. Fails when we
+    // already lead a group.
+    let _ = rustix::process::setsid();
+    let (uid, gid) = (
+        rustix::process::geteuid().as_raw(),
+        rustix::process::getegid().as_raw(),
+    );
+    let shared = sys::NEW_MOUNTS | sys::NEW_NETWORK | sys::NEW_HOST_NAME | sys::NEW_IPC;
+    let identity = if uid == 0 {
+        sys::unshare(shared).doing("make namespaces")?;
+        let nobody = tree::Owner {
+            uid: NOBODY,
+            gid: NOBODY,
+        };
+        Identity {
+            files: nobody,
+            become_user: Some(nobody),
+            user_namespace: false,
+        }
+    } else {
+        sys::unshare(sys::NEW_USER).doing("make a user namespace")?;
+        write_proc("/proc/self/setgroups", "deny").doing("set up the user namespace")?;
+        write_proc("/proc/self/uid_map", &format!("{USER} {uid} 1"))
+            .doing("set up the user namespace")?;
+        write_proc("/proc/self/gid_map", &format!("{USER} {gid} 1"))
+            .doing("set up the user namespace")?;
+        sys::unshare(shared).doing("make namespaces")?;
+        // Where /proc/sys may be written; the call filter forbids them all the same.
+        let _ = write_proc("/proc/sys/user/max_user_namespaces", "0");
+        Identity {
+            files: tree::Owner {
+                uid: USER,
+                gid: USER,
+            },
+            become_user: None,
+            user_namespace: true,
+        }
+    };
+    rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)
+        .doing("hide memory")?;
+    Ok(identity)
+}
+
+fn write_proc(path: &str, text: &str) -> Result<(), Errno> {
+    let flags = rustix::fs::OFlags::WRONLY | rustix::fs::OFlags::CLOEXEC;
+    let file = rustix::fs::open(path, flags, rustix::fs::Mode::empty())?;
+    rustix::io::write(&file, text.as_bytes()).map(drop)
+}
+
+/// Brings loopback up, and hands a listener for every bridge to the host process: it accepts from
+/// outside, so that nothing of the bridge runs where sandboxed code is.
+fn network(control: &UnixStream, spec: &Spec) -> Result<(), Stop> {
+    let socket = |kind| {
+        rustix::net::socket_with(AddressFamily::INET, kind, SocketFlags::CLOEXEC, None)
+            .doing("make a socket")
+    };
+    let plain = socket(SocketType::DGRAM)?;
+    sys::loopback_up(plain.as_fd()).doing("bring loopback up")?;
+    let Network::Bridged(bridges) = &spec.network else {
+        return Ok(());
+    };
+    for bridge in bridges {
+        let listener: OwnedFd = socket(SocketType::STREAM)?;
+        sockopt::set_socket_reuseaddr(&listener, true).doing("listen for a bridge")?;
+        let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, bridge.port);
+        rustix::net::bind(&listener, &address).doing("listen for a bridge")?;
+        rustix::net::listen(&listener, 128).doing("listen for a bridge")?;
+        wire::send_with(control, kind::LISTENER, &[], &listener).map_err(gone)?;
+    }
+    Ok(())
+}
+
+fn steps(
+    common: &Common<'_>,
+    group: Option<&Group>,
+    outside: &Outside<'_>,
+) -> Result<(), Stop> {
+    for step in &common.spec.steps {
+        wire::send(outside.control, kind::STARTED, &[]).map_err(gone)?;
+        match step::run(common, step, group, outside)? {
+            Ended::Abandoned => return Err(Stop::Gone),
+            Ended::Step(end) => {
+                wire::send(outside.control, kind::ENDED, &end.encode()).map_err(gone)?;
+                if common.spec.stop_on_failure && end.end != End::Exited(0) {
+                    break;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Hashes and collects. Every process of the sandbox is dead by now.
+fn read_back(root: &OwnedFd, spec: &Spec, control: &UnixStream) -> Result<(), Stop> {
+    // A listener that went away is found at the next frame; until then it costs only time.
+    let lost = |_| Fault {
+        what: "report".to_owned(),
+        path: None,
+        errno: Errno::PIPE.raw_os_error(),
+        blocked: false,
+    };
+    for path in &spec.hash_after {
+        lay::hash(root, path, &mut |path, digest| {
+            let mut out = Writer::default();
+            out.bytes(path).bytes(&digest);
+            wire::send(control, kind::HASH, &out.finish()).map_err(lost)
+        })?;
+    }
+    for wanted in &spec.collect {
+        let mut give = |path: &[u8], executable: bool, bytes: Secret| {
+            let mut head = Writer::default();
+            head.number(executable.into()).bytes(path);
+            let parts = [head.finish(), Vec::new()];
+            let parts = [parts[0].as_slice(), bytes.expose()];
+            wire::send_parts(&mut &*control, kind::FILE, &parts).map_err(lost)
+        };
+        let mut leave = |path: &[u8], reason: &str| {
+            let mut out = Writer::default();
+            out.bytes(path).bytes(reason.as_bytes());
+            wire::send(control, kind::LEFT, &out.finish()).map_err(lost)
+        };
+        lay::collect(root, wanted, &mut give, &mut leave)?;
+    }
+    Ok(())
+}
+
+/// What holds this sandbox.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Facts {
+    /// Whether steps run as another real user (else in a user namespace).
+    pub(super) root: bool,
+    /// Landlock interface of the kernel.
+    pub(super) landlock: u32,
+    /// Bits of the bounds that a control group holds (see [`super::cgroup`]).
+    pub(super) groups: u64,
+    /// Whether a scratch folder was copied.
+    pub(super) copied: bool,
+}
+
+impl Facts {
+    fn encode(&self) -> Vec<u8> {
+        let mut out = Writer::default();
+        out.number(self.root.into())
+            .number(self.landlock.into())
+            .number(self.groups)
+            .number(self.copied.into());
+        out.finish()
+    }
+
+    /// From a payload.
+    pub(super) fn decode(bytes: &[u8]) -> std::io::Result<Self> {
+        let mut from = wire::Reader::new(bytes);
+        Ok(Self {
+            root: from.number()? != 0,
+            landlock: u32::try_from(from.number()?).unwrap_or_default(),
+            groups: from.number()?,
+            copied: from.number()? != 0,
+        })
+    }
+}
+
+/// The bounds of `limits` that no control group holds.
+pub(super) fn without_groups(limits: &Limits) -> Limits {
+    limits.clone()
+}

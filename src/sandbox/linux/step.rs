@@ -1,0 +1,312 @@
+//! One step, from the launcher's side: start pid 1, move bytes, keep time, end everything.
+
+use super::cgroup::{Counters, Group};
+use super::fault::{Doing as _, Fault};
+use super::init::{self, Common, Ends};
+use super::wire::{self, CHUNK, StepEnd, kind};
+use super::sys;
+use crate::sandbox::spec::{End, Hit, Step};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::{AsFd as _, OwnedFd};
+use rustix::fs::{MemfdFlags, SealFlags};
+use rustix::io::Errno;
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::{Signal, WaitIdOptions, WaitId, pidfd_send_signal, waitid};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+/// How long streams may take to end once every process is dead. They end at once; this only keeps
+/// a mistake from hanging.
+const DRAIN: Duration = Duration::from_secs(5);
+
+/// What the launcher watches for besides the step.
+pub(super) struct Outside<'launcher> {
+    /// At its end when the host process is gone or wants us to stop.
+    pub(super) control: &'launcher UnixStream,
+    /// Readable when a signal asks us to end.
+    pub(super) signals: &'launcher OwnedFd,
+}
+
+/// How a step came to its end for the launcher.
+pub(super) enum Ended {
+    /// It ended; go on.
+    Step(StepEnd),
+    /// The host process is gone or wants us to stop. Everything inside is dead.
+    Abandoned,
+}
+
+/// One stream out of the sandbox.
+struct Stream {
+    kind: u8,
+    fd: Option<OwnedFd>,
+    left: Option<u64>,
+    cut: bool,
+}
+
+impl Stream {
+    fn new(kind: u8, fd: OwnedFd, limit: Option<u64>) -> Result<Self, Fault> {
+        rustix::io::ioctl_fionbio(&fd, true).doing("set up a pipe")?;
+        Ok(Self {
+            kind,
+            fd: Some(fd),
+            left: limit,
+            cut: false,
+        })
+    }
+
+    /// Forwards what is there. True when something was.
+    fn forward(&mut self, control: &UnixStream, buffer: &mut [u8]) -> Result<bool, Gone> {
+        let Some(fd) = &self.fd else {
+            return Ok(false);
+        };
+        match rustix::io::read(fd, &mut *buffer) {
+            Ok(0) => {
+                self.fd = None;
+                Ok(false)
+            }
+            Ok(read) => {
+                let kept = self.left.map_or(read, |left| {
+                    usize::try_from(left).map_or(read, |left| left.min(read))
+                });
+                self.cut |= kept < read;
+                self.left = self.left.map(|left| left - kept as u64);
+                if kept > 0 {
+                    wire::send(control, self.kind, &buffer[..kept]).map_err(|_| Gone)?;
+                }
+                Ok(true)
+            }
+            Err(Errno::AGAIN | Errno::INTR) => Ok(false),
+            Err(_) => {
+                self.fd = None;
+                Ok(false)
+            }
+        }
+    }
+}
+
+/// The host process no longer listens.
+struct Gone;
+
+struct Running<'launcher> {
+    outside: &'launcher Outside<'launcher>,
+    pidfd: OwnedFd,
+    status: OwnedFd,
+    streams: Vec<Stream>,
+    started: Instant,
+    moved: Instant,
+    buffer: Vec<u8>,
+}
+
+/// Runs `step` to its end. When this returns, every process of it is dead and waited for.
+pub(super) fn run(
+    common: &Common<'_>,
+    step: &Step,
+    group: Option<&Group>,
+    outside: &Outside<'_>,
+) -> Result<Ended, Fault> {
+    let limit = common.spec.limits.output;
+    let pipe = || pipe_with(PipeFlags::CLOEXEC).doing("make a pipe");
+    let (stdout, stdout_end) = pipe()?;
+    let (stderr, stderr_end) = pipe()?;
+    let (status, status_end) = pipe()?;
+    let (go_end, go) = pipe()?;
+    let channel = step.channel.then(pipe).transpose()?;
+    let (channel, channel_end) = channel.unzip();
+    let mut streams = vec![
+        Stream::new(kind::STDOUT, stdout, limit)?,
+        Stream::new(kind::STDERR, stderr, limit)?,
+    ];
+    if let Some(channel) = channel {
+        streams.push(Stream::new(kind::CHANNEL, channel, limit)?);
+    }
+    let ends = Ends {
+        stdin: stdin(&step.stdin)?,
+        stdout: stdout_end,
+        stderr: stderr_end,
+        channel: channel_end,
+        status: status_end,
+        go: go_end,
+    };
+    let before = group.map(Group::counters);
+    let flags = sys::NEW_PIDS | sys::NEW_MOUNTS | sys::NEW_IPC;
+    let (pid, pidfd) = match sys::fork(flags).doing("start pid 1")? {
+        sys::Fork::Child => init::main(common, step, &ends),
+        sys::Fork::Parent { pid, pidfd } => (pid, pidfd),
+    };
+    drop(ends);
+    let now = Instant::now();
+    let mut running = Running {
+        outside,
+        pidfd,
+        status,
+        streams,
+        started: now,
+        moved: now,
+        buffer: vec![0; CHUNK],
+    };
+    let joined = group.map_or(Ok(()), |group| group.join(pid));
+    let end = match joined {
+        Ok(()) => {
+            // A pid 1 that died already shows in the status pipe.
+            let _ = rustix::io::write(&go, &[1]);
+            running.watch(step)
+        }
+        Err(fault) => {
+            running.kill()?;
+            return Err(fault);
+        }
+    };
+    running.kill()?;
+    let Ok(end) = end.and_then(|end| running.drain().map(|()| end)) else {
+        return Ok(Ended::Abandoned);
+    };
+    let wall = running.started.elapsed();
+    let after = group.map(Group::counters);
+    Ok(Ended::Step(StepEnd {
+        end,
+        hits: hits(end, &running.streams, before, after),
+        wall,
+        peak_memory: after.and_then(|after| after.peak),
+    }))
+}
+
+fn hits(
+    end: End,
+    streams: &[Stream],
+    before: Option<Counters>,
+    after: Option<Counters>,
+) -> Vec<Hit> {
+    let (before, after) = (before.unwrap_or_default(), after.unwrap_or_default());
+    [
+        (after.killed > before.killed, Hit::Memory),
+        (after.refused > before.refused, Hit::Processes),
+        (streams.iter().any(|stream| stream.cut), Hit::Output),
+        (end == End::Signalled(libc::SIGXFSZ), Hit::FileSize),
+    ]
+    .into_iter()
+    .filter_map(|(hit, which)| hit.then_some(which))
+    .collect()
+}
+
+/// Standard input: `/dev/null`, or a sealed copy in memory.
+fn stdin(bytes: &[u8]) -> Result<OwnedFd, Fault> {
+    if bytes.is_empty() {
+        let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::CLOEXEC;
+        return rustix::fs::open("/dev/null", flags, rustix::fs::Mode::empty())
+            .doing("open /dev/null");
+    }
+    let memory = rustix::fs::memfd_create(
+        "stdin",
+        MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING,
+    )
+    .doing("make standard input")?;
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        let written = rustix::io::write(&memory, rest).doing("write standard input")?;
+        rest = &rest[written..];
+    }
+    rustix::fs::seek(&memory, rustix::fs::SeekFrom::Start(0)).doing("rewind standard input")?;
+    rustix::fs::fcntl_add_seals(
+        &memory,
+        SealFlags::WRITE | SealFlags::GROW | SealFlags::SHRINK | SealFlags::SEAL,
+    )
+    .doing("seal standard input")?;
+    Ok(memory)
+}
+
+impl Running<'_> {
+    /// Moves bytes until the step is over. The error means that nobody listens any more.
+    fn watch(&mut self, step: &Step) -> Result<End, Gone> {
+        loop {
+            let now = Instant::now();
+            if now.duration_since(self.started) >= step.timeout {
+                return Ok(End::TimedOut);
+            }
+            let mut wait = step.timeout - now.duration_since(self.started);
+            if let Some(idle) = step.idle {
+                let still = now.duration_since(self.moved);
+                if still >= idle {
+                    return Ok(End::Idle);
+                }
+                wait = wait.min(idle - still);
+            }
+            let ready = self.poll(wait)?;
+            for stream in &mut self.streams {
+                if stream.forward(self.outside.control, &mut self.buffer)? {
+                    self.moved = Instant::now();
+                }
+            }
+            if ready {
+                return Ok(self.recorded());
+            }
+        }
+    }
+
+    /// Waits for anything. True when pid 1 has something to say or is dead.
+    fn poll(&self, wait: Duration) -> Result<bool, Gone> {
+        let timeout = Timespec {
+            tv_sec: i64::try_from(wait.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: wait.subsec_nanos().into(),
+        };
+        let mut fds = vec![
+            PollFd::new(self.outside.control, PollFlags::IN),
+            PollFd::new(self.outside.signals, PollFlags::IN),
+            PollFd::new(&self.status, PollFlags::IN),
+            PollFd::new(&self.pidfd, PollFlags::IN),
+        ];
+        let streams = self.streams.iter().filter_map(|stream| stream.fd.as_ref());
+        fds.extend(streams.map(|fd| PollFd::new(fd, PollFlags::IN)));
+        match poll(&mut fds, Some(&timeout)) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(_) => return Err(Gone),
+        }
+        let said = |index: usize| !fds[index].revents().is_empty();
+        if said(0) || said(1) {
+            return Err(Gone);
+        }
+        Ok(said(2) || said(3))
+    }
+
+    /// What pid 1 wrote last; killed when it wrote nothing.
+    fn recorded(&self) -> End {
+        let mut record = [0; init::RECORD];
+        if rustix::io::read(&self.status, &mut record) != Ok(init::RECORD) {
+            return End::Signalled(libc::SIGKILL);
+        }
+        let mut value = [0; 4];
+        value.copy_from_slice(&record[1..]);
+        let value = i32::from_le_bytes(value);
+        if record[0] == init::NOT_STARTED {
+            return End::NotStarted(value);
+        }
+        if libc::WIFEXITED(value) {
+            End::Exited(libc::WEXITSTATUS(value))
+        } else {
+            End::Signalled(libc::WTERMSIG(value))
+        }
+    }
+
+    /// Kills pid 1 and waits for it. The kernel lets it go only after everything else in its
+    /// namespace is dead.
+    fn kill(&self) -> Result<(), Fault> {
+        // It may be gone already.
+        let _ = pidfd_send_signal(&self.pidfd, Signal::KILL);
+        loop {
+            match waitid(WaitId::PidFd(self.pidfd.as_fd()), WaitIdOptions::EXITED) {
+                Err(Errno::INTR) => {}
+                other => return other.map(drop).doing("wait for the end of the step"),
+            }
+        }
+    }
+
+    /// Reads every stream to its end.
+    fn drain(&mut self) -> Result<(), Gone> {
+        let limit = Instant::now() + DRAIN;
+        for stream in &mut self.streams {
+            while stream.fd.is_some() && Instant::now() < limit {
+                stream.forward(self.outside.control, &mut self.buffer)?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,496 @@
+//! What the host process and the launcher say to each other over one Unix socket.
+//!
+//! Owns the encoding of a [`Spec`] and of the launcher's reports: frames of one kind byte, a
+//! 32-bit little-endian length and the payload. Both ends are the same binary, so there is no
+//! version; the limits hold all the same, because the launcher handles what hostile code wrote.
+
+use crate::base::redact::Secret;
+use crate::sandbox::spec::{
+    Bridge, Collect, End, Hit, LaidFile, Limits, Mount, Network, Spec, Step,
+};
+use rustix::fd::{AsFd as _, OwnedFd};
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+};
+use std::collections::{BTreeMap, VecDeque};
+use std::ffi::OsString;
+use std::io::{self, IoSlice, IoSliceMut, Read, Write};
+use std::mem::MaybeUninit;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Longest frame that either side reads.
+pub(super) const MAX_FRAME: usize = 1 << 30;
+/// Longest piece of a stream in one frame.
+pub(super) const CHUNK: usize = 64 << 10;
+
+/// One message: its kind and payload.
+pub(super) struct Frame {
+    /// What it is.
+    pub(super) kind: u8,
+    /// What it carries; wiped on drop, since it may be a test body.
+    pub(super) payload: Secret,
+}
+
+/// Kinds of frames. Those to the launcher come first.
+pub(super) mod kind {
+    /// The specification without bodies.
+    pub(crate) const SPEC: u8 = 1;
+    /// The body of the next laid file.
+    pub(crate) const BODY: u8 = 2;
+    /// A listener for a bridge; a descriptor travels with it.
+    pub(crate) const LISTENER: u8 = 16;
+    /// Facts about what holds the sandbox.
+    pub(crate) const FACTS: u8 = 17;
+    /// A step starts.
+    pub(crate) const STARTED: u8 = 18;
+    /// Bytes of standard output.
+    pub(crate) const STDOUT: u8 = 19;
+    /// Bytes of standard error.
+    pub(crate) const STDERR: u8 = 20;
+    /// Bytes of the channel.
+    pub(crate) const CHANNEL: u8 = 21;
+    /// A step ended, all its processes are dead and its streams were read to their end.
+    pub(crate) const ENDED: u8 = 22;
+    /// A hash.
+    pub(crate) const HASH: u8 = 23;
+    /// A collected file.
+    pub(crate) const FILE: u8 = 24;
+    /// A path that was not collected.
+    pub(crate) const LEFT: u8 = 25;
+    /// Everything was sent.
+    pub(crate) const DONE: u8 = 26;
+    /// The launcher gave up.
+    pub(crate) const FAILED: u8 = 27;
+}
+
+/// Writes one frame.
+pub(super) fn send(mut socket: &UnixStream, kind: u8, payload: &[u8]) -> io::Result<()> {
+    send_parts(&mut socket, kind, &[payload])
+}
+
+/// Writes one frame whose payload is the parts one after the other.
+pub(super) fn send_parts(socket: &mut impl Write, kind: u8, parts: &[&[u8]]) -> io::Result<()> {
+    let length: usize = parts.iter().map(|part| part.len()).sum();
+    if length > MAX_FRAME {
+        return Err(io::Error::from(io::ErrorKind::InvalidInput));
+    }
+    let length = u32::try_from(length).map_err(|_| io::ErrorKind::InvalidInput)?;
+    let mut head = [kind, 0, 0, 0, 0];
+    head[1..].copy_from_slice(&length.to_le_bytes());
+    socket.write_all(&head)?;
+    parts.iter().try_for_each(|part| socket.write_all(part))
+}
+
+/// Writes one frame with a descriptor.
+pub(super) fn send_with(
+    socket: &UnixStream,
+    kind: u8,
+    payload: &[u8],
+    fd: &OwnedFd,
+) -> io::Result<()> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    let fds = [fd.as_fd()];
+    control.push(SendAncillaryMessage::ScmRights(&fds));
+    // The descriptor rides on the kind byte; the rest follows as plain bytes.
+    sendmsg(
+        socket,
+        &[IoSlice::new(&[kind])],
+        &mut control,
+        SendFlags::NOSIGNAL,
+    )?;
+    let length = u32::try_from(payload.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
+    let mut socket = socket;
+    socket.write_all(&length.to_le_bytes())?;
+    socket.write_all(payload)
+}
+
+/// Reads frames and keeps the descriptors that came with them.
+pub(super) struct Receiver<'socket> {
+    socket: &'socket UnixStream,
+    fds: VecDeque<OwnedFd>,
+}
+
+impl<'socket> Receiver<'socket> {
+    /// Reads from `socket`.
+    pub(super) fn new(socket: &'socket UnixStream) -> Self {
+        Self {
+            socket,
+            fds: VecDeque::new(),
+        }
+    }
+
+    /// The next frame; `None` at the end of the stream.
+    pub(super) fn next(&mut self) -> io::Result<Option<Frame>> {
+        let mut head = [0; 5];
+        if self.read(&mut head[..1])? == 0 {
+            return Ok(None);
+        }
+        self.read_exact(&mut head[1..])?;
+        let mut length = [0; 4];
+        length.copy_from_slice(&head[1..]);
+        let length = u32::from_le_bytes(length) as usize;
+        if length > MAX_FRAME {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        let mut payload = vec![0; length];
+        let result = self.read_exact(&mut payload);
+        let payload = Secret::new(payload);
+        result?;
+        Ok(Some(Frame {
+            kind: head[0],
+            payload,
+        }))
+    }
+
+    /// The next frame, which must be of this kind.
+    pub(super) fn expect(&mut self, kind: u8) -> io::Result<Frame> {
+        self.next()?
+            .filter(|frame| frame.kind == kind)
+            .ok_or_else(|| io::ErrorKind::InvalidData.into())
+    }
+
+    /// The descriptor that came longest ago and was not taken yet.
+    pub(super) fn take_fd(&mut self) -> Option<OwnedFd> {
+        self.fds.pop_front()
+    }
+}
+
+impl Read for Receiver<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
+        let mut control = RecvAncillaryBuffer::new(&mut space);
+        let received = recvmsg(
+            self.socket,
+            &mut [IoSliceMut::new(buffer)],
+            &mut control,
+            RecvFlags::CMSG_CLOEXEC,
+        )?;
+        for message in control.drain() {
+            if let RecvAncillaryMessage::ScmRights(fds) = message {
+                self.fds.extend(fds);
+            }
+        }
+        Ok(received.bytes)
+    }
+}
+
+/// Builds a payload.
+#[derive(Default)]
+pub(super) struct Writer(Vec<u8>);
+
+impl Writer {
+    pub(super) fn finish(self) -> Vec<u8> {
+        self.0
+    }
+
+    pub(super) fn number(&mut self, value: u64) -> &mut Self {
+        self.0.extend_from_slice(&value.to_le_bytes());
+        self
+    }
+
+    pub(super) fn bytes(&mut self, value: &[u8]) -> &mut Self {
+        self.number(value.len() as u64);
+        self.0.extend_from_slice(value);
+        self
+    }
+
+    fn path(&mut self, value: &Path) -> &mut Self {
+        self.bytes(value.as_os_str().as_bytes())
+    }
+
+    fn list<T>(&mut self, items: &[T], mut each: impl FnMut(&mut Self, &T)) -> &mut Self {
+        self.number(items.len() as u64);
+        for item in items {
+            each(self, item);
+        }
+        self
+    }
+
+    pub(super) fn option(&mut self, value: Option<u64>) -> &mut Self {
+        self.number(u64::from(value.is_some()));
+        self.number(value.unwrap_or_default())
+    }
+}
+
+/// Takes a payload apart. Every read fails on bytes that are not there.
+pub(super) struct Reader<'bytes>(&'bytes [u8]);
+
+impl<'bytes> Reader<'bytes> {
+    pub(super) fn new(bytes: &'bytes [u8]) -> Self {
+        Self(bytes)
+    }
+
+    fn take(&mut self, length: usize) -> io::Result<&'bytes [u8]> {
+        if length > self.0.len() {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        let (taken, rest) = self.0.split_at(length);
+        self.0 = rest;
+        Ok(taken)
+    }
+
+    pub(super) fn number(&mut self) -> io::Result<u64> {
+        let mut bytes = [0; 8];
+        bytes.copy_from_slice(self.take(8)?);
+        Ok(u64::from_le_bytes(bytes))
+    }
+
+    pub(super) fn bytes(&mut self) -> io::Result<&'bytes [u8]> {
+        let length = usize::try_from(self.number()?).map_err(|_| io::ErrorKind::InvalidData)?;
+        self.take(length)
+    }
+
+    /// What was not read yet.
+    pub(super) fn rest(self) -> &'bytes [u8] {
+        self.0
+    }
+
+    fn text(&mut self) -> io::Result<OsString> {
+        Ok(OsString::from_vec(self.bytes()?.to_vec()))
+    }
+
+    fn path(&mut self) -> io::Result<PathBuf> {
+        Ok(PathBuf::from(self.text()?))
+    }
+
+    fn list<T>(&mut self, mut each: impl FnMut(&mut Self) -> io::Result<T>) -> io::Result<Vec<T>> {
+        let count = self.number()?;
+        // Every item takes at least eight bytes, so a wrong count can't make us reserve memory.
+        if count > (self.0.len() / 8) as u64 {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        (0..count).map(|_| each(self)).collect()
+    }
+
+    pub(super) fn option(&mut self) -> io::Result<Option<u64>> {
+        let there = self.number()? != 0;
+        let value = self.number()?;
+        Ok(there.then_some(value))
+    }
+}
+
+fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Sends a specification: its head, then one frame per body, so that bodies are never copied.
+pub(super) fn send_spec(socket: &UnixStream, spec: &Spec) -> io::Result<()> {
+    let mut out = Writer::default();
+    out.list(&spec.mounts, |out, mount| {
+        let (tag, host, inside) = match mount {
+            Mount::ReadOnly { host, inside } => (0, host, inside),
+            Mount::ReadWrite { host, inside } => (1, host, inside),
+            Mount::Scratch { host, inside } => (2, host, inside),
+        };
+        out.number(tag).path(host).path(inside);
+    });
+    out.list(&spec.files, |out, file| {
+        out.path(&file.path).number(file.mode.into());
+    });
+    let bridges: &[Bridge] = match &spec.network {
+        Network::None => &[],
+        Network::Bridged(bridges) => bridges,
+    };
+    out.number(u64::from(spec.network != Network::None));
+    out.list(bridges, |out, bridge| {
+        out.number(bridge.port.into()).path(&bridge.socket);
+    });
+    let limits = &spec.limits;
+    out.option(limits.memory)
+        .option(limits.processes)
+        .option(limits.disk)
+        .option(limits.output)
+        .option(limits.file)
+        .option(limits.cpus.map(u64::from));
+    out.number(spec.inner_domain.into());
+    out.list(&spec.hash_after, |out, path| {
+        out.path(path);
+    });
+    out.list(&spec.collect, |out, collect| {
+        out.path(&collect.path)
+            .number(collect.max_file)
+            .number(collect.max_total)
+            .number(collect.max_files as u64);
+    });
+    out.list(&spec.steps, write_step);
+    out.number(spec.stop_on_failure.into());
+    let head = Secret::new(out.finish());
+    send(socket, kind::SPEC, head.expose())?;
+    spec.files
+        .iter()
+        .try_for_each(|file| send(socket, kind::BODY, file.bytes.expose()))
+}
+
+fn write_step(out: &mut Writer, step: &Step) {
+    out.list(&step.argv, |out, arg| {
+        out.bytes(arg.as_bytes());
+    });
+    let env: Vec<_> = step.env.iter().collect();
+    out.list(&env, |out, (key, value)| {
+        out.bytes(key.as_bytes()).bytes(value.as_bytes());
+    });
+    out.path(&step.dir)
+        .bytes(&step.stdin)
+        .number(step.channel.into())
+        .number(nanoseconds(step.timeout))
+        .option(step.idle.map(nanoseconds));
+}
+
+/// Reads what [`send_spec`] sent.
+pub(super) fn receive_spec(from: &mut Receiver<'_>) -> io::Result<Spec> {
+    let head = from.expect(kind::SPEC)?;
+    let mut spec = read_head(&mut Reader::new(head.payload.expose()))?;
+    for file in &mut spec.files {
+        file.bytes = from.expect(kind::BODY)?.payload;
+    }
+    Ok(spec)
+}
+
+fn read_head(head: &mut Reader<'_>) -> io::Result<Spec> {
+    let mounts = head.list(|head| {
+        let (tag, host, inside) = (head.number()?, head.path()?, head.path()?);
+        Ok(match tag {
+            0 => Mount::ReadOnly { host, inside },
+            1 => Mount::ReadWrite { host, inside },
+            _ => Mount::Scratch { host, inside },
+        })
+    })?;
+    let files = head.list(|head| {
+        Ok(LaidFile {
+            path: head.path()?,
+            mode: u32::try_from(head.number()?).map_err(|_| io::ErrorKind::InvalidData)?,
+            bytes: Secret::new(Vec::new()),
+        })
+    })?;
+    let bridged = head.number()? != 0;
+    let bridges = head.list(|head| {
+        Ok(Bridge {
+            port: u16::try_from(head.number()?).map_err(|_| io::ErrorKind::InvalidData)?,
+            socket: head.path()?,
+        })
+    })?;
+    let limits = Limits {
+        memory: head.option()?,
+        processes: head.option()?,
+        disk: head.option()?,
+        output: head.option()?,
+        file: head.option()?,
+        cpus: head
+            .option()?
+            .map(|cpus| u32::try_from(cpus).unwrap_or(u32::MAX)),
+    };
+    Ok(Spec {
+        mounts,
+        files,
+        network: if bridged {
+            Network::Bridged(bridges)
+        } else {
+            Network::None
+        },
+        limits,
+        inner_domain: head.number()? != 0,
+        hash_after: head.list(Reader::path)?,
+        collect: head.list(|head| {
+            Ok(Collect {
+                path: head.path()?,
+                max_file: head.number()?,
+                max_total: head.number()?,
+                max_files: usize::try_from(head.number()?).unwrap_or(usize::MAX),
+            })
+        })?,
+        steps: head.list(read_step)?,
+        stop_on_failure: head.number()? != 0,
+    })
+}
+
+fn read_step(head: &mut Reader<'_>) -> io::Result<Step> {
+    Ok(Step {
+        argv: head.list(Reader::text)?,
+        env: head
+            .list(|head| Ok((head.text()?, head.text()?)))?
+            .into_iter()
+            .collect::<BTreeMap<_, _>>(),
+        dir: head.path()?,
+        stdin: head.bytes()?.to_vec(),
+        channel: head.number()? != 0,
+        timeout: Duration::from_nanos(head.number()?),
+        idle: head.option()?.map(Duration::from_nanos),
+    })
+}
+
+/// How a step ended, as the launcher saw it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct StepEnd {
+    pub(super) end: End,
+    pub(super) hits: Vec<Hit>,
+    pub(super) wall: Duration,
+    pub(super) peak_memory: Option<u64>,
+}
+
+const HITS: [Hit; 5] = [
+    Hit::Memory,
+    Hit::Processes,
+    Hit::Output,
+    Hit::FileSize,
+    Hit::Disk,
+];
+
+impl StepEnd {
+    /// As a payload.
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let number = |value: i32| u64::from(u32::from_ne_bytes(value.to_ne_bytes()));
+        let (tag, value) = match self.end {
+            End::Exited(status) => (0, number(status)),
+            End::Signalled(signal) => (1, number(signal)),
+            End::TimedOut => (2, 0),
+            End::Idle => (3, 0),
+            End::NotStarted(errno) => (4, number(errno)),
+        };
+        let hits = HITS
+            .iter()
+            .enumerate()
+            .filter(|(_, hit)| self.hits.contains(hit))
+            .fold(0, |bits, (bit, _)| bits | 1 << bit);
+        let mut out = Writer::default();
+        out.number(tag)
+            .number(value)
+            .number(hits)
+            .number(nanoseconds(self.wall))
+            .option(self.peak_memory);
+        out.finish()
+    }
+
+    /// From a payload.
+    pub(super) fn decode(bytes: &[u8]) -> io::Result<Self> {
+        let mut from = Reader::new(bytes);
+        let tag = from.number()?;
+        let value = u32::try_from(from.number()?).map_err(|_| io::ErrorKind::InvalidData)?;
+        let value = i32::from_ne_bytes(value.to_ne_bytes());
+        let end = match tag {
+            0 => End::Exited(value),
+            1 => End::Signalled(value),
+            2 => End::TimedOut,
+            3 => End::Idle,
+            4 => End::NotStarted(value),
+            _ => return Err(io::ErrorKind::InvalidData.into()),
+        };
+        let bits = from.number()?;
+        let hits = HITS
+            .iter()
+            .enumerate()
+            .filter(|(bit, _)| bits & (1 << bit) != 0)
+            .map(|(_, hit)| *hit)
+            .collect();
+        Ok(Self {
+            end,
+            hits,
+            wall: Duration::from_nanos(from.number()?),
+            peak_memory: from.option()?,
+        })
+    }
+}
