@@ -90,8 +90,8 @@ pub fn verify(
     let found = PublicKey::from_wire(&sig.key).map_err(SignatureError::Key)?;
     if found != *key {
         return Err(SignatureError::WrongKey {
-            wanted: key.fingerprint(),
-            found: found.fingerprint(),
+            wanted: key.fingerprint().to_string(),
+            found: found.fingerprint().to_string(),
         });
     }
     let data = signed_data(&sig.namespace, sig.hash, message);
