@@ -150,6 +150,9 @@ impl PublicKey {
     }
 
     /// `SHA256:` and 43 characters of base64, as `ssh-keygen -l` prints it.
+    ///
+    /// # Panics
+    /// Never: the text form of 32 bytes is always a fingerprint.
     pub fn fingerprint(&self) -> Fingerprint {
         let digest = Sha256::digest(self.wire());
         format!("SHA256:{}", BASE64_NOPAD.encode(&digest))

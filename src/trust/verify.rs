@@ -87,8 +87,8 @@ pub fn verify(
             found: printable(&sig.namespace),
         });
     }
-    let found = PublicKey::from_wire(&sig.key).map_err(SignatureError::Key)?;
-    if found != *key {
+    if sig.key != key.wire() {
+        let found = PublicKey::from_wire(&sig.key).map_err(SignatureError::Key)?;
         return Err(SignatureError::WrongKey {
             wanted: key.fingerprint().to_string(),
             found: found.fingerprint().to_string(),

@@ -1,4 +1,6 @@
 //! One integration binary: real repositories, real keys, real sandboxes. One module per area.
 
+mod seal;
+mod seal_age;
 mod trust;
 mod trust_programs;

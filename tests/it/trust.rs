@@ -1,5 +1,10 @@
 //! Signatures: frozen vectors, forgeries beside their honest controls, garbage.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "helpers of tests stop where they can't go on"
+)]
+
 use hangar::trust::{
     Algorithm, CheckError, KeyError, Namespace, PublicKey, SignatureError, Verified, claimed_key,
     verify,

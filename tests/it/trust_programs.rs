@@ -1,5 +1,10 @@
 //! Signing beside OpenSSH: `ssh-keygen` as second opinion, a real `ssh-agent`, key discovery.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "helpers of tests stop where they can't go on"
+)]
+
 use crate::trust::{public, vector, vector_path};
 use hangar::base::process::{Run, command};
 use hangar::base::redact::Secret;
@@ -160,6 +165,80 @@ fn machine_keys_are_made_once_and_kept_private() {
         MachineKey::load_or_create(&data, MachineRole::Grader),
         Err(MachineKeyError::File(KeyFileError::Permissions { .. }))
     ));
+}
+
+#[test]
+fn ssh_keygen_signs_what_it_gets_on_standard_input() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = install(dir.path(), "ed25519", "key");
+    let signer = Signer::from_program(&path, public("ed25519"));
+    let signature = signer.sign(Namespace::Event, &vector("message")).unwrap();
+    assert_eq!(signature, vector("hangar-event.sig"));
+    // What the program returns is checked like any other signature.
+    let wrong = Signer::from_program(&path, public("rsa"));
+    assert!(matches!(
+        wrong.sign(Namespace::Event, b"x"),
+        Err(SignError::SelfCheck(_))
+    ));
+    let absent = Signer::from_program(&dir.path().join("absent"), public("rsa"));
+    assert!(matches!(
+        absent.sign(Namespace::Event, b"x"),
+        Err(SignError::Program(_))
+    ));
+}
+
+/// An agent that answers every request with `answer`, for two connections.
+fn false_agent(answer: Vec<u8>) -> (TempDir, Agent) {
+    use std::io::{Read as _, Write as _};
+    let dir = tempfile::tempdir().unwrap();
+    let socket = dir.path().join("socket");
+    let listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().take(2) {
+            let mut stream = stream.unwrap();
+            let mut head = [0; 5];
+            let _ = stream.read_exact(&mut head);
+            let _ = stream.write_all(&answer);
+        }
+    });
+    (dir, Agent::new(socket))
+}
+
+#[test]
+fn answers_of_a_false_agent_are_not_believed() {
+    let framed = |body: &[u8]| {
+        let len = u32::try_from(body.len()).unwrap().to_be_bytes();
+        [len.as_slice(), body].concat()
+    };
+    for (name, answer) in [
+        ("huge", vec![0xff; 8]),
+        ("empty", framed(b"")),
+        ("unknown", framed(&[99])),
+        (
+            "more keys than bytes",
+            framed(&[12, 0xff, 0xff, 0xff, 0xff]),
+        ),
+        (
+            "long string",
+            framed(&[12, 0, 0, 0, 1, 0xff, 0xff, 0xff, 0xff]),
+        ),
+        ("trailing", framed(&[12, 0, 0, 0, 0, 1])),
+    ] {
+        let (_dir, agent) = false_agent(answer);
+        assert!(matches!(agent.keys(), Err(AgentError::Malformed)), "{name}");
+    }
+    let (_dir, agent) = false_agent(framed(&[12, 0, 0])[..5].to_vec());
+    assert!(matches!(agent.keys(), Err(AgentError::Gone { .. })));
+    // A well-formed signature that is not one.
+    let mut body = vec![14, 0, 0, 0, 83, 0, 0, 0, 11];
+    body.extend(b"ssh-ed25519");
+    body.extend([0, 0, 0, 64]);
+    body.extend([7; 64]);
+    let (_dir, agent) = false_agent(framed(&body));
+    let error = Signer::from_agent(agent, public("ed25519"))
+        .sign(Namespace::Event, b"x")
+        .unwrap_err();
+    assert!(matches!(error, SignError::SelfCheck(_)), "{error}");
 }
 
 /// A real ssh-agent on a socket in a temporary folder, ended with the value.
