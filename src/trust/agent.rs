@@ -132,9 +132,9 @@ impl Agent {
                 Ok(signature)
             }
             FAILURE | EXTENSION_FAILURE if self.holds(key)? => {
-                Err(AgentError::Refused(key.fingerprint()))
+                Err(AgentError::Refused(key.fingerprint().to_string()))
             }
-            FAILURE | EXTENSION_FAILURE => Err(AgentError::NotHeld(key.fingerprint())),
+            FAILURE | EXTENSION_FAILURE => Err(AgentError::NotHeld(key.fingerprint().to_string())),
             _ => Err(AgentError::Malformed),
         }
     }

@@ -5,8 +5,7 @@
 //! can't disagree about which block counts.
 
 use super::wire::{Malformed, Reader, put_string};
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
+use data_encoding::BASE64;
 use sha2::{Digest as _, Sha256, Sha512};
 
 const MAGIC: &[u8] = b"SSHSIG";
@@ -72,8 +71,8 @@ impl SshSig {
             .and_then(|rest| rest.strip_suffix(END))
             .ok_or(ArmourError::Malformed)?;
         let base64: String = body.split('\n').collect();
-        let blob = BASE64_STANDARD
-            .decode(base64)
+        let blob = BASE64
+            .decode(base64.as_bytes())
             .map_err(|_| ArmourError::Malformed)?;
         if armour(&blob).as_bytes() != armoured {
             return Err(ArmourError::Malformed);
@@ -134,7 +133,7 @@ pub(super) fn signed_data(namespace: &str, hash: Hash, message: &[u8]) -> Vec<u8
 }
 
 fn armour(blob: &[u8]) -> String {
-    let base64 = BASE64_STANDARD.encode(blob);
+    let base64 = BASE64.encode(blob);
     let mut out = String::from(BEGIN);
     let mut rest = base64.as_str();
     while !rest.is_empty() {

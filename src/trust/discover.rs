@@ -306,7 +306,9 @@ impl<'a> Search<'a> {
         }
         match &self.agent {
             Some(agent) if self.held_set.contains(public) => Ok(How::Agent(agent.clone())),
-            _ => Err(DiscoverError::NoPrivateHalf(public.fingerprint())),
+            _ => Err(DiscoverError::NoPrivateHalf(
+                public.fingerprint().to_string(),
+            )),
         }
     }
 }

@@ -130,9 +130,9 @@ impl fmt::Debug for KeyFile {
     }
 }
 
-/// Reads a private key file that nobody else can read. The rule is ssh's: files of another owner
-/// (root's, in a container) are not judged by their mode.
-pub(super) fn read_private(path: &Path) -> Result<Secret, KeyFileError> {
+/// Reads a file with a secret (a private key, an age identity) that nobody else can read. The rule
+/// is ssh's: files of another owner (root's, in a container) are not judged by their mode.
+pub fn read_private(path: &Path) -> Result<Secret, KeyFileError> {
     let io = |source| KeyFileError::Io {
         path: path.to_owned(),
         source,

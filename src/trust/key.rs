@@ -1,8 +1,8 @@
 //! Public keys: which kinds count, and their one spelling.
 
 use super::wire::Reader;
-use base64::Engine as _;
-use base64::prelude::{BASE64_STANDARD, BASE64_STANDARD_NO_PAD};
+use crate::model::ids::Fingerprint;
+use data_encoding::{BASE64, BASE64_NOPAD};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use sha2::{Digest as _, Sha256};
 use ssh_key::public::KeyData;
@@ -115,7 +115,7 @@ impl PublicKey {
         check_strength(&data)?;
         Ok(Self {
             algorithm,
-            text: format!("{algorithm} {}", BASE64_STANDARD.encode(blob)),
+            text: format!("{algorithm} {}", BASE64.encode(blob)),
             data,
         })
     }
@@ -134,8 +134,8 @@ impl PublicKey {
     /// The wire form.
     pub(super) fn wire(&self) -> Vec<u8> {
         let base64 = self.text.split(' ').nth(1).unwrap_or_default();
-        BASE64_STANDARD
-            .decode(base64)
+        BASE64
+            .decode(base64.as_bytes())
             .expect("the text was encoded by from_wire")
     }
 
@@ -150,9 +150,14 @@ impl PublicKey {
     }
 
     /// `SHA256:` and 43 characters of base64, as `ssh-keygen -l` prints it.
-    pub fn fingerprint(&self) -> String {
+    ///
+    /// # Panics
+    /// Never: the text form of 32 bytes is always a fingerprint.
+    pub fn fingerprint(&self) -> Fingerprint {
         let digest = Sha256::digest(self.wire());
-        format!("SHA256:{}", BASE64_STANDARD_NO_PAD.encode(digest))
+        format!("SHA256:{}", BASE64_NOPAD.encode(&digest))
+            .parse()
+            .expect("a fingerprint is this prefix and the base64 of 32 bytes")
     }
 }
 
@@ -209,8 +214,8 @@ impl FromStr for PublicKey {
         let (Some(name), Some(base64)) = (words.next(), words.next()) else {
             return Err(KeyError::Malformed);
         };
-        let blob = BASE64_STANDARD
-            .decode(base64)
+        let blob = BASE64
+            .decode(base64.as_bytes())
             .map_err(|_| KeyError::Malformed)?;
         if Reader::new(&blob).text() != Ok(name) {
             return Err(KeyError::Malformed);

@@ -21,7 +21,7 @@ mod wire;
 pub use agent::{Agent, AgentError, AgentKey};
 pub use discover::{Candidate, Discovery, DiscoveryInput, How, Skipped, Source, discover};
 pub use discover::{DiscoverError, SkipReason};
-pub use file::{AskPassphrase, KeyFile, KeyFileError};
+pub use file::{AskPassphrase, KeyFile, KeyFileError, read_private};
 pub use key::{Algorithm, KeyError, PublicKey};
 pub use machine::{MachineKey, MachineKeyError, MachineRole, generate_machine_key};
 pub use namespace::Namespace;

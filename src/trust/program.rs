@@ -14,7 +14,6 @@ const INHERITED: &[&str] = &[
     "PATH",
     "SSH_AUTH_SOCK",
     "SSH_ASKPASS",
-    "SSH_ASKPASS_REQUIRE",
     "SSH_SK_PROVIDER",
     "DISPLAY",
     "WAYLAND_DISPLAY",
@@ -29,7 +28,9 @@ pub enum ProgramError {
     #[error(transparent)]
     Process(#[from] process::Error),
     /// It said no.
-    #[error("`ssh-keygen -Y sign` failed: {0}")]
+    #[error(
+        "`ssh-keygen -Y sign` failed ({0}); a key with a PIN or passphrase can be loaded into the agent with `ssh-add`"
+    )]
     Failed(String),
 }
 
@@ -44,6 +45,9 @@ pub(super) fn sign(
         .args(["-q", "-Y", "sign", "-n", namespace.as_str(), "-f"])
         .arg(path)
         .inherit(INHERITED)
+        // The child is not in the terminal's foreground: asking there would stop it until the
+        // limit. With this it asks in a window, or fails at once where there is none.
+        .env("SSH_ASKPASS_REQUIRE", "force")
         .stdin(message.to_vec())
         .timeout(TIME)
         .output()?;

@@ -87,11 +87,11 @@ pub fn verify(
             found: printable(&sig.namespace),
         });
     }
-    let found = PublicKey::from_wire(&sig.key).map_err(SignatureError::Key)?;
-    if found != *key {
+    if sig.key != key.wire() {
+        let found = PublicKey::from_wire(&sig.key).map_err(SignatureError::Key)?;
         return Err(SignatureError::WrongKey {
-            wanted: key.fingerprint(),
-            found: found.fingerprint(),
+            wanted: key.fingerprint().to_string(),
+            found: found.fingerprint().to_string(),
         });
     }
     let data = signed_data(&sig.namespace, sig.hash, message);

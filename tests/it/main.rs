@@ -2,3 +2,7 @@
 
 mod git;
 mod store;
+mod seal;
+mod seal_age;
+mod trust;
+mod trust_programs;
