@@ -113,7 +113,7 @@ pub enum Doubt {
         /// In the document.
         named: Fingerprint,
         /// In the signature.
-        signed: String,
+        signed: Fingerprint,
     },
     /// It belongs to another repository.
     #[error("it belongs to another repository ({})", .0.short())]
@@ -186,7 +186,7 @@ pub fn check<T: Document>(
     let document = verified.value();
     let signer = document.signer();
     let fingerprint = key.fingerprint();
-    if signer.key.as_str() != fingerprint {
+    if signer.key != fingerprint {
         return Err(Doubt::OtherKey {
             named: signer.key.clone(),
             signed: fingerprint,

@@ -3,7 +3,7 @@
 use crate::base::files;
 use crate::git;
 use crate::model::codec;
-use crate::model::ids::{Principal, TaskId};
+use crate::model::ids::{Fingerprint, Principal, TaskId};
 use crate::model::task::Refusal;
 use crate::trust::SignError;
 
@@ -48,7 +48,7 @@ pub enum Error {
     #[error("the key {key} belongs to nobody in the policy")]
     UnknownKey {
         /// Fingerprint.
-        key: String,
+        key: Fingerprint,
     },
     /// Somebody else moved the ref first, again and again.
     #[error("{0} kept moving while this command tried to write")]

@@ -44,14 +44,14 @@ impl Draft {
     /// Adds a signature over `root.toml`.
     pub fn sign_root(&mut self, signer: &Signer) -> Result<(), Error> {
         let signature = signer.sign(Namespace::Root, &self.root)?;
-        self.root_signatures.push((name(signer)?, signature));
+        self.root_signatures.push((name(signer), signature));
         Ok(())
     }
 
     /// Adds a signature over `members.toml`.
     pub fn sign_members(&mut self, signer: &Signer) -> Result<(), Error> {
         let signature = signer.sign(Namespace::Members, &self.members)?;
-        self.members_signatures.push((name(signer)?, signature));
+        self.members_signatures.push((name(signer), signature));
         Ok(())
     }
 
@@ -88,12 +88,8 @@ impl Draft {
     }
 }
 
-fn name(signer: &Signer) -> Result<String, Error> {
-    let text = signer.public().fingerprint();
-    let fingerprint: crate::model::ids::Fingerprint = text
-        .parse()
-        .map_err(|_| Error::UnknownKey { key: text.clone() })?;
-    Ok(fingerprint.hex())
+fn name(signer: &Signer) -> String {
+    signer.public().fingerprint().hex()
 }
 
 fn folder(repo: &Repository, signatures: &[(String, Vec<u8>)]) -> Result<ObjectId, Error> {

@@ -59,10 +59,12 @@ impl<'a> Identity<'a> {
 
 /// Who holds `key` under `policy`.
 pub fn holder(policy: &Policy, key: &PublicKey) -> Result<(Actor, Fingerprint), Error> {
-    let text = key.fingerprint();
-    let unknown = || Error::UnknownKey { key: text.clone() };
-    let fingerprint: Fingerprint = text.parse().map_err(|_| unknown())?;
-    let (actor, _) = policy.holder(&fingerprint).ok_or_else(unknown)?;
+    let fingerprint = key.fingerprint();
+    let (actor, _) = policy
+        .holder(&fingerprint)
+        .ok_or_else(|| Error::UnknownKey {
+            key: fingerprint.clone(),
+        })?;
     Ok((actor.clone(), fingerprint))
 }
 

@@ -231,18 +231,13 @@ fn signatures(repo: &Repository, folder: &Folder, name: &str) -> Result<Vec<Vec<
 /// Fingerprints of every key text, in the order of [`Members::key_texts`].
 pub fn fingerprints(members: &Members) -> Result<Vec<Fingerprint>, Error> {
     let fingerprint = |text: &str| -> Result<Fingerprint, Error> {
-        let bad = |error: String| {
+        let key: PublicKey = text.parse().map_err(|error| {
             Error::Policy(format!(
                 "version {} has a bad key: {error}",
                 members.version
             ))
-        };
-        let key: PublicKey = text
-            .parse()
-            .map_err(|error: crate::trust::KeyError| bad(error.to_string()))?;
-        key.fingerprint()
-            .parse()
-            .map_err(|_| bad(key.fingerprint()))
+        })?;
+        Ok(key.fingerprint())
     };
     let all: Vec<Fingerprint> = members
         .key_texts()

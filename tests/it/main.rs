@@ -1,8 +1,8 @@
 //! One integration binary: real repositories, real keys, real sandboxes. One module per area.
 
 mod git;
-mod store;
 mod seal;
 mod seal_age;
+mod store;
 mod trust;
 mod trust_programs;

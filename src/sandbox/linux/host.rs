@@ -122,13 +122,13 @@ impl Session {
                     let fault = Fault::decode(frame.payload.expose()).map_err(|_| self.lost())?;
                     return Err(fault.into());
                 }
-                _ => self
-                    .take(frame, events)
-                    .map_err(|error| if error.kind() == io::ErrorKind::InvalidData {
+                _ => self.take(frame, events).map_err(|error| {
+                    if error.kind() == io::ErrorKind::InvalidData {
                         self.lost()
                     } else {
                         Error::Start(error)
-                    })?,
+                    }
+                })?,
             }
         }
     }

@@ -11,9 +11,7 @@ use crate::sandbox::spec::{Limits, Mount, Spec, Step};
 use rustix::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
 use rustix::fs::{Gid, Mode, Uid};
 use rustix::io::Errno;
-use rustix::mount::{
-    FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, UnmountFlags,
-};
+use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, UnmountFlags};
 use rustix::process::{
     DumpableBehavior, Resource, Rlimit, Signal, WaitOptions, set_dumpable_behavior,
     set_parent_process_death_signal, setrlimit,
@@ -59,7 +57,11 @@ pub(super) fn main(common: &Common<'_>, step: &Step, ends: &Ends) -> ! {
     let status = match start(common, step, ends) {
         Ok(program) => reap(program, &ends.status),
         Err(fault) => {
-            let errno = if fault.errno == 0 { libc::EIO } else { fault.errno };
+            let errno = if fault.errno == 0 {
+                libc::EIO
+            } else {
+                fault.errno
+            };
             record(&ends.status, NOT_STARTED, errno);
             1
         }
@@ -75,9 +77,15 @@ fn record(status: &OwnedFd, tag: u8, value: i32) {
 }
 
 fn start(common: &Common<'_>, step: &Step, ends: &Ends) -> Result<i32, Fault> {
-    let mut keep: Vec<i32> = [&ends.stdin, &ends.stdout, &ends.stderr, &ends.status, &ends.go]
-        .map(|fd| fd.as_raw_fd())
-        .to_vec();
+    let mut keep: Vec<i32> = [
+        &ends.stdin,
+        &ends.stdout,
+        &ends.stderr,
+        &ends.status,
+        &ends.go,
+    ]
+    .map(|fd| fd.as_raw_fd())
+    .to_vec();
     keep.extend(ends.channel.as_ref().map(|fd| fd.as_raw_fd()));
     sys::close_all_but(&keep).doing("close descriptors")?;
     set_parent_process_death_signal(Some(Signal::KILL)).doing("tie to the launcher")?;
@@ -138,7 +146,10 @@ fn limits(limits: &Limits, fallback: &Limits) -> Result<(), Fault> {
         set(Resource::Fsize, limits.file)?;
     }
     let files = rustix::process::getrlimit(Resource::Nofile);
-    set(Resource::Nofile, Some(files.maximum.unwrap_or(4096).min(4096)))?;
+    set(
+        Resource::Nofile,
+        Some(files.maximum.unwrap_or(4096).min(4096)),
+    )?;
     if fallback.memory.is_some() {
         set(Resource::Data, fallback.memory)?;
     }
@@ -198,9 +209,10 @@ fn still_wanted(go: BorrowedFd<'_>) -> Result<(), Fault> {
 
 /// Becomes the program; returns why it could not.
 fn program(common: &Common<'_>, step: &Step, ends: &Ends) -> Errno {
-    prepare(common, step, ends).map_or_else(|errno| errno, |call| {
-        sys::exec(&call.program, &call.argv, &call.env)
-    })
+    prepare(common, step, ends).map_or_else(
+        |errno| errno,
+        |call| sys::exec(&call.program, &call.argv, &call.env),
+    )
 }
 
 struct Call {
@@ -264,7 +276,10 @@ fn writable(spec: &Spec) -> impl Iterator<Item = &Path> {
         Mount::ReadOnly { .. } => None,
         Mount::ReadWrite { inside, .. } | Mount::Scratch { inside, .. } => Some(inside.as_path()),
     });
-    ["/tmp", "/run", tree::HOME, "/dev"].into_iter().map(Path::new).chain(named)
+    ["/tmp", "/run", tree::HOME, "/dev"]
+        .into_iter()
+        .map(Path::new)
+        .chain(named)
 }
 
 /// Reaps until the program ends, and reports how it did.

@@ -159,8 +159,7 @@ fn isolate() -> Result<Identity, Fault> {
             user_namespace: true,
         }
     };
-    rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)
-        .doing("hide memory")?;
+    rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable).doing("hide memory")?;
     Ok(identity)
 }
 
@@ -193,11 +192,7 @@ fn network(control: &UnixStream, spec: &Spec) -> Result<(), Stop> {
     Ok(())
 }
 
-fn steps(
-    common: &Common<'_>,
-    group: Option<&Group>,
-    outside: &Outside<'_>,
-) -> Result<(), Stop> {
+fn steps(common: &Common<'_>, group: Option<&Group>, outside: &Outside<'_>) -> Result<(), Stop> {
     for step in &common.spec.steps {
         wire::send(outside.control, kind::STARTED, &[]).map_err(gone)?;
         match step::run(common, step, group, outside)? {

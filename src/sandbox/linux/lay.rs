@@ -96,8 +96,8 @@ pub(super) fn walk(
             // A single file.
             let (folder, last) = tree::parent(root, path, Ground::Foreign)?;
             let mut walker = Walker { entries: 0, see };
-            let last = std::ffi::CString::new(last)
-                .map_err(|_| Fault::blocked("read back", path))?;
+            let last =
+                std::ffi::CString::new(last).map_err(|_| Fault::blocked("read back", path))?;
             walker.entry(&folder, &last, name, 0)
         }
         Err(Errno::LOOP) => see(name, Found::Cut("a link stands in the way")),
@@ -117,8 +117,8 @@ impl Walker<'_> {
         }
         let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::RDONLY;
         let shown = std::path::Path::new(std::ffi::OsStr::from_bytes(path));
-        let listed = rustix::fs::openat(folder, ".", flags, Mode::empty())
-            .doing_on("read back", shown)?;
+        let listed =
+            rustix::fs::openat(folder, ".", flags, Mode::empty()).doing_on("read back", shown)?;
         let mut names = Vec::new();
         for entry in Dir::new(listed).doing_on("read back", shown)? {
             let entry = entry.doing_on("read back", shown)?;

@@ -3,15 +3,15 @@
 use super::cgroup::{Counters, Group};
 use super::fault::{Doing as _, Fault};
 use super::init::{self, Common, Ends};
-use super::wire::{self, CHUNK, StepEnd, kind};
 use super::sys;
+use super::wire::{self, CHUNK, StepEnd, kind};
 use crate::sandbox::spec::{End, Hit, Step};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd as _, OwnedFd};
 use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::process::{Signal, WaitIdOptions, WaitId, pidfd_send_signal, waitid};
+use rustix::process::{Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
@@ -195,11 +195,8 @@ fn stdin(bytes: &[u8]) -> Result<OwnedFd, Fault> {
         return rustix::fs::open("/dev/null", flags, rustix::fs::Mode::empty())
             .doing("open /dev/null");
     }
-    let memory = rustix::fs::memfd_create(
-        "stdin",
-        MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING,
-    )
-    .doing("make standard input")?;
+    let memory = rustix::fs::memfd_create("stdin", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)
+        .doing("make standard input")?;
     let mut rest = bytes;
     while !rest.is_empty() {
         let written = rustix::io::write(&memory, rest).doing("write standard input")?;

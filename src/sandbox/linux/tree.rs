@@ -25,7 +25,14 @@ const DEFAULT_DISK: u64 = 4 << 30;
 
 /// Parts of the host that every sandbox sees read-only, where they exist.
 const HOST: [&str; 8] = [
-    "/usr", "/bin", "/sbin", "/lib", "/lib64", "/lib32", "/libx32", "/nix/store",
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib64",
+    "/lib32",
+    "/libx32",
+    "/nix/store",
 ];
 /// Files and folders of `/etc` that programs need and that tell nothing about the machine's users.
 const ETC: [&str; 15] = [
@@ -319,7 +326,10 @@ impl Builder {
                 .doing_on("write", Path::new(path))?;
         }
         self.link(Path::new("/var/tmp"), Path::new("../tmp"))?;
-        self.link(Path::new("/etc/os-release"), Path::new("../usr/lib/os-release"))?;
+        self.link(
+            Path::new("/etc/os-release"),
+            Path::new("../usr/lib/os-release"),
+        )?;
         self.link(Path::new("/etc/mtab"), Path::new("/proc/self/mounts"))
     }
 
@@ -376,7 +386,10 @@ impl Builder {
     /// A copy-on-write view of `source`, with the changes in our tmpfs.
     fn scratch(&mut self, source: &Source, inside: &Path, index: usize) -> Result<OwnedFd, Fault> {
         if !source.folder {
-            return Err(Fault::blocked("make a scratch copy of a single file", inside));
+            return Err(Fault::blocked(
+                "make a scratch copy of a single file",
+                inside,
+            ));
         }
         read_only(&source.tree, sys::ATTR_NO_DEV).doing_on("bind", inside)?;
         let name = index.to_string();
@@ -404,13 +417,22 @@ impl Builder {
             Some(Gid::from_raw(stat.st_gid)),
             AtFlags::EMPTY_PATH,
         );
-        let dir = rustix::fs::openat(&upper, ".", OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
-            .doing("open a layer")?;
+        let dir = rustix::fs::openat(
+            &upper,
+            ".",
+            OFlags::DIRECTORY | OFlags::CLOEXEC,
+            Mode::empty(),
+        )
+        .doing("open a layer")?;
         rustix::fs::fchmod(&dir, Mode::from_raw_mode(stat.st_mode & 0o7777))
             .doing("set the mode of a layer")?;
         attach(&source.tree, &low).doing("mount a layer")?;
         let base = self.at.join("up").join(&name);
-        match overlay(&self.at.join("low").join(&name), &base, self.overlay_as_user) {
+        match overlay(
+            &self.at.join("low").join(&name),
+            &base,
+            self.overlay_as_user,
+        ) {
             Ok(mount) => Ok(mount),
             Err(_) => {
                 self.copied = true;
@@ -449,7 +471,10 @@ impl Builder {
                 open_any(&parent, name.as_slice()).doing_on("open the mount point", inside)?
             }
             Err(Errno::NOENT) => {
-                return Err(Fault::blocked("make a mount point in a bound folder", inside));
+                return Err(Fault::blocked(
+                    "make a mount point in a bound folder",
+                    inside,
+                ));
             }
             other => other.doing_on("open the mount point", inside)?,
         };
@@ -510,7 +535,10 @@ pub(super) fn parent(
 }
 
 /// Opens one folder below `folder`, following no link of any kind.
-pub(super) fn open_folder(folder: &OwnedFd, name: impl rustix::path::Arg) -> Result<OwnedFd, Errno> {
+pub(super) fn open_folder(
+    folder: &OwnedFd,
+    name: impl rustix::path::Arg,
+) -> Result<OwnedFd, Errno> {
     rustix::fs::openat2(
         folder,
         name,
