@@ -4,6 +4,8 @@
 //! `docs/format.md`.
 
 pub mod digest;
+pub mod endpoint;
+pub mod lane;
 pub mod listing;
 pub mod outcome;
 pub mod plan;
