@@ -1,1 +1,77 @@
-//! Placeholder header, replaced by the first code of this folder.
+//! Agent programs: lanes, adapters, the exchange directory, prompts and the egress proxy.
+//!
+//! Owns how a program is started, what it is told, what it may leave and where it may connect to.
+//! Must not know tasks, refs or sandboxes: an adapter returns a [`adapter::Launch`] that a caller
+//! puts into a sandbox. Adding an agent program is one file and one line in [`adapter::KINDS`].
+//! Docs: `docs/reference/harnesses.md`.
+
+pub mod adapter;
+pub mod collect;
+pub mod command;
+pub mod criteria;
+pub mod exchange;
+pub mod lanes;
+mod program;
+pub mod prompt;
+pub mod script;
+
+use std::path::PathBuf;
+
+/// Why an agent program cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// This version has no adapter for the kind.
+    #[error(
+        "harness kind `{kind}` (harness `{harness}`) is not supported by this version; configure \
+         `[harness.NAME]` with kind {} and name it in `[lanes]` of the user configuration",
+        adapter::supported()
+    )]
+    UnsupportedKind {
+        /// Name of the harness.
+        harness: String,
+        /// Its kind.
+        kind: String,
+    },
+    /// A lane names a harness that is not configured.
+    #[error("lane `{lane}` names a harness that is not configured; add `[harness.{lane}]`")]
+    UnknownHarness {
+        /// The name.
+        lane: String,
+    },
+    /// A setting that the kind needs is missing or makes no sense.
+    #[error("harness `{harness}`: {message}")]
+    Settings {
+        /// Name of the harness.
+        harness: String,
+        /// What is wrong and what to set.
+        message: String,
+    },
+    /// The program or folder is not there.
+    #[error("harness `{harness}`: cannot use {}", path.display())]
+    Program {
+        /// Name of the harness.
+        harness: String,
+        /// The file or folder.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A role has no lane.
+    #[error("no lane is configured for the {0}; set `lanes.{0}` in the user configuration")]
+    NoLane(crate::model::lane::Role),
+    /// Writer and implementer would be the same program.
+    #[error(
+        "writer and implementer must be different harnesses, but every pair of lanes is one and \
+         the same: {0}"
+    )]
+    SameHarness(String),
+    /// A variable that is passed through by name is not set.
+    #[error("harness `{harness}` passes on `{variable}`, which is not set")]
+    MissingVariable {
+        /// Name of the harness.
+        harness: String,
+        /// Name of the variable.
+        variable: String,
+    },
+}

@@ -10,6 +10,8 @@ pub mod digest;
 pub mod event;
 pub mod grade;
 pub mod ids;
+pub mod endpoint;
+pub mod lane;
 pub mod listing;
 pub mod manifest;
 pub mod object_id;
