@@ -6,6 +6,7 @@
 pub mod approval;
 pub mod authority;
 pub mod codec;
+pub mod criteria;
 pub mod digest;
 pub mod event;
 pub mod grade;

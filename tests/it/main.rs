@@ -6,3 +6,7 @@ mod seal_age;
 mod store;
 mod trust;
 mod trust_programs;
+mod grade_attacks_python;
+mod grade_exec;
+mod grade_judge;
+mod grade_kit;

@@ -1,0 +1,128 @@
+//! `exec`: each sealed executable is one test, in a process of its own. Exit status 0 passes, 77
+//! skips, everything else fails. Ids are paths.
+
+use super::{Adapter, Listing, Missing, Proposal, Unlistable};
+use crate::grade::call::{Call, End, Layout, Raw, Script, Tool};
+use crate::grade::manifest::Tree;
+use crate::grade::report::{Builder, Fault, RunReport};
+use crate::grade::suite::Suite;
+use crate::model::outcome::{FailureClass, Outcome, TestId, Verdict};
+use crate::model::plan::{Framework, Plan};
+
+/// The adapter.
+#[derive(Debug)]
+pub(super) struct Exec;
+
+/// Exit status of a test that says it can't run here, as in automake.
+const SKIP: i32 = 77;
+
+impl Adapter for Exec {
+    fn framework(&self) -> Framework {
+        Framework::Exec
+    }
+
+    // The kernel is the runner: nothing in the tree configures it.
+    fn protected(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    fn default_tests(&self) -> &'static [&'static str] {
+        &["tests/"]
+    }
+
+    fn ceiling(&self) -> Verdict {
+        Verdict::Exit
+    }
+
+    // It fits everything, so it is never guessed.
+    fn detect(&self, _: Tree<'_>) -> Option<Proposal> {
+        None
+    }
+
+    fn tools(&self, _: &Plan) -> Vec<Tool> {
+        Vec::new()
+    }
+
+    fn scripts(&self, _: &Layout) -> Vec<Script> {
+        Vec::new()
+    }
+
+    fn is_test_file(&self, suite: &Suite, path: &str) -> bool {
+        suite.file(path).is_some_and(|file| file.executable)
+    }
+
+    fn file_of<'a>(&self, suite: &'a Suite, id: &TestId) -> Option<&'a str> {
+        suite.file(id.as_str()).map(|file| file.path.as_str())
+    }
+
+    // Which interpreter a sealed file names is known only when it is there.
+    fn preflight(&self, _: &Suite) -> Vec<Call> {
+        Vec::new()
+    }
+
+    fn read_preflight(&self, _: &Suite, _: &[(Call, Raw)]) -> Vec<Missing> {
+        Vec::new()
+    }
+
+    fn list(&self, suite: &Suite) -> Result<Listing, Unlistable> {
+        let ids: Vec<TestId> = suite
+            .files
+            .iter()
+            .filter(|file| file.executable)
+            .filter_map(|file| TestId::new(file.path.clone()))
+            .collect();
+        if ids.is_empty() {
+            return Err(Unlistable(vec![
+                "no sealed file is executable; each test must be an executable file \
+                 (`chmod +x`) that exits with 0 when it passes"
+                    .into(),
+            ]));
+        }
+        Ok(Listing::Known(ids))
+    }
+
+    fn read_list(&self, _: &Suite, _: &Call, _: &Raw) -> Result<Vec<TestId>, Unlistable> {
+        Err(Unlistable(vec!["nothing was asked".into()]))
+    }
+
+    fn run(&self, suite: &Suite, ids: &[TestId]) -> Vec<Call> {
+        let timeout = suite.share(ids.len());
+        ids.iter()
+            .map(|id| {
+                let program = suite.inside(id.as_str()).into_os_string();
+                suite.call(vec![program], std::slice::from_ref(id), timeout)
+            })
+            .collect()
+    }
+
+    fn read(&self, _: &Suite, ids: &[TestId], calls: &[(Call, Raw)]) -> RunReport {
+        let mut builder = Builder::new(ids);
+        for (call, raw) in calls {
+            builder.limits(raw);
+            let Some(id) = call.ids.first() else {
+                builder.fault(Fault::Runner);
+                continue;
+            };
+            let outcome = outcome(raw.end);
+            if outcome == Outcome::Environment {
+                builder.missing(&format!("the interpreter of {id}"));
+            }
+            builder.outcome(id.as_str(), outcome);
+        }
+        builder.finish()
+    }
+}
+
+/// What an exit status means. 126 and 127 are the shell's "can't be run" and "not found": the test
+/// called a program of the project that is not there.
+fn outcome(end: End) -> Outcome {
+    match end {
+        End::Exited(0) => Outcome::Passed,
+        End::Exited(SKIP) => Outcome::Skipped,
+        End::Exited(126 | 127) => Outcome::Failed(FailureClass::MissingSymbol),
+        End::Exited(_) => Outcome::Failed(FailureClass::Assertion),
+        End::Signalled(_) => Outcome::Failed(FailureClass::Crash),
+        End::TimedOut => Outcome::Failed(FailureClass::Timeout),
+        End::NotStarted(_) => Outcome::Environment,
+    }
+}

@@ -1,0 +1,134 @@
+//! Adapters: one file for each test framework. An adapter says what to run and reads what came
+//! out; it starts nothing and sees no sandbox.
+//!
+//! Adding one: a file here, a variant of [`Framework`], a line in [`adapter`] and in [`ALL`].
+
+mod exec;
+
+mod pytest;
+mod python;
+mod tap;
+mod unittest;
+
+use crate::grade::call::{Call, Layout, Raw, Script, Tool};
+use crate::grade::manifest::Tree;
+use crate::grade::report::RunReport;
+use crate::grade::suite::Suite;
+use crate::model::outcome::{TestId, Verdict};
+use crate::model::plan::{Framework, Plan};
+
+/// Something that the base needs and that is not there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Missing {
+    /// What is missing, in a sentence.
+    pub what: String,
+    /// What to do, for example the line to add to `hangar.toml`.
+    pub remedy: String,
+}
+
+/// The tests of the sealed files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Listing {
+    /// Known without running anything.
+    Known(Vec<TestId>),
+    /// A call lists them; [`Adapter::read_list`] reads its answer.
+    Ask(Call),
+    /// Only a run tells: the ids of `criteria.json` stand until the base check has run.
+    OnlyByRunning,
+}
+
+/// The sealed files can't be listed. The text is meant for their writer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}", .0.join("\n"))]
+pub struct Unlistable(pub Vec<String>);
+
+/// What `hangar init` proposes for a repository.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Proposal {
+    /// The framework.
+    pub framework: Framework,
+    /// The implementer's own loop.
+    pub verify: String,
+    /// How dependencies are fetched; empty is not at all.
+    pub prepare: String,
+    /// Where tests lie.
+    pub tests: Vec<String>,
+}
+
+/// One test framework.
+pub trait Adapter: Sync {
+    /// Which one.
+    fn framework(&self) -> Framework;
+
+    /// Globs of paths that would bend the runner and that a patch may not touch.
+    fn protected(&self) -> &'static [&'static str];
+
+    /// Where tests lie by habit.
+    fn default_tests(&self) -> &'static [&'static str];
+
+    /// The best verdict that its evidence supports.
+    fn ceiling(&self) -> Verdict;
+
+    /// Whether a repository looks as if it used this framework, and what to write for it.
+    fn detect(&self, tree: Tree<'_>) -> Option<Proposal>;
+
+    /// Programs that are needed.
+    fn tools(&self, plan: &Plan) -> Vec<Tool>;
+
+    /// Files of ours to lay before anything runs.
+    fn scripts(&self, layout: &Layout) -> Vec<Script>;
+
+    /// Whether a sealed file at this path can hold tests (others are helpers).
+    fn is_test_file(&self, suite: &Suite, path: &str) -> bool;
+
+    /// The sealed file that a test lies in.
+    fn file_of<'a>(&self, suite: &'a Suite, id: &TestId) -> Option<&'a str>;
+
+    /// Calls that show on the untouched base whether the runner and the dependencies are there.
+    fn preflight(&self, suite: &Suite) -> Vec<Call>;
+
+    /// What the preflight found missing.
+    fn read_preflight(&self, suite: &Suite, calls: &[(Call, Raw)]) -> Vec<Missing>;
+
+    /// How the tests of the sealed files are listed.
+    fn list(&self, suite: &Suite) -> Result<Listing, Unlistable>;
+
+    /// Reads the answer to [`Listing::Ask`].
+    fn read_list(&self, suite: &Suite, call: &Call, raw: &Raw) -> Result<Vec<TestId>, Unlistable>;
+
+    /// Calls that run these tests, in order, in one file tree.
+    fn run(&self, suite: &Suite, ids: &[TestId]) -> Vec<Call>;
+
+    /// Reads what the calls of [`Adapter::run`] left. Calls that were never started are left out by
+    /// the caller; their tests count as absent, which is why `ids` is given again.
+    fn read(&self, suite: &Suite, ids: &[TestId], calls: &[(Call, Raw)]) -> RunReport;
+}
+
+/// The adapter of a framework.
+pub fn adapter(framework: Framework) -> &'static dyn Adapter {
+    match framework {
+        Framework::Pytest => &pytest::Pytest,
+        Framework::Unittest => &unittest::Unittest,
+        Framework::Cargo => todo!(),
+        Framework::Node => todo!(),
+        Framework::Tap => &tap::Tap,
+        Framework::Exec => &exec::Exec,
+    }
+}
+
+/// Every framework, in the order in which a repository is asked for it.
+pub const ALL: [Framework; 6] = [
+    Framework::Cargo,
+    Framework::Pytest,
+    Framework::Node,
+    Framework::Unittest,
+    Framework::Tap,
+    Framework::Exec,
+];
+
+/// The framework that a repository seems to use. `exec` fits any repository, so it is proposed only
+/// when nothing else fits and the caller wants a fallback.
+pub fn detect_framework(tree: Tree<'_>) -> Option<Proposal> {
+    ALL.iter()
+        .find_map(|framework| adapter(*framework).detect(tree))
+}

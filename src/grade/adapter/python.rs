@@ -1,0 +1,358 @@
+//! What pytest and unittest share: the interpreter, the lister, and reading records.
+
+use super::{Adapter, Missing, Proposal, Unlistable};
+use crate::grade::call::{Call, End, Layout, Raw, Script, Tool};
+use crate::grade::frames::{self, Frame};
+use crate::grade::manifest::{Tree, has_extension};
+use crate::grade::report::{Builder, Fault, RunReport};
+use crate::grade::suite::Suite;
+use crate::model::outcome::{FailureClass, Outcome, TestId};
+use crate::model::plan::Framework;
+use serde::Deserialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::time::Duration;
+
+const LIST: &str = concat!(
+    include_str!("../runners/python_common.py"),
+    include_str!("../runners/python_list.py")
+);
+
+/// The interpreter.
+pub(super) fn interpreter() -> Tool {
+    Tool {
+        name: "python3".into(),
+        prepared: Some("venv/bin/python"),
+        remedy: "install Python 3.9 or later, or set `prepare` in hangar.toml so that it makes a \
+                 virtual environment"
+            .into(),
+    }
+}
+
+/// The lister.
+pub(super) fn lister(layout: &Layout) -> Script {
+    Script {
+        path: layout.runners.join("list.py"),
+        text: LIST,
+    }
+}
+
+/// `test_*.py` and `*_test.py`; unittest's habit `test*.py` too.
+pub(super) fn is_test_file(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    name.strip_suffix(".py")
+        .is_some_and(|stem| stem.starts_with("test") || stem.ends_with("_test"))
+}
+
+/// The sealed file before the first `::`.
+pub(super) fn file_of<'a>(suite: &'a Suite, id: &TestId) -> Option<&'a str> {
+    let path = id.as_str().split("::").next()?;
+    suite.file(path).map(|file| file.path.as_str())
+}
+
+/// Files that hold these tests, each once, in the order of the tests.
+pub(super) fn files_of<'a>(ids: impl IntoIterator<Item = &'a TestId>) -> Vec<String> {
+    let mut seen = BTreeSet::new();
+    ids.into_iter()
+        .filter_map(|id| id.as_str().split("::").next())
+        .filter(|path| seen.insert((*path).to_owned()))
+        .map(str::to_owned)
+        .collect()
+}
+
+/// `-I`: no environment, no user packages, no working directory on the path. `-B`: no bytecode left
+/// in the tree.
+pub(super) fn call(
+    suite: &Suite,
+    script: &str,
+    ids: &[TestId],
+    timeout: Duration,
+    request: &mut serde_json::Value,
+) -> Call {
+    let argv: Vec<OsString> = vec![
+        suite.tools.path("python3").into(),
+        "-I".into(),
+        "-B".into(),
+        suite.layout.runners.join(script).into(),
+    ];
+    let mut call = suite.call(argv, ids, timeout);
+    request["nonce"] = call.nonce.clone().into();
+    request["root"] = suite.layout.src.to_string_lossy().into();
+    call.stdin = request.to_string().into_bytes();
+    call.channel = true;
+    call
+}
+
+/// The request of a run: what the script needs beside nonce and root.
+pub(super) fn request(
+    suite: &Suite,
+    mode: &str,
+    ids: &[TestId],
+    files: &[String],
+) -> serde_json::Value {
+    let path: Vec<&str> = suite
+        .plan
+        .env
+        .get("PYTHONPATH")
+        .map(|path| path.split(':').filter(|part| !part.is_empty()).collect())
+        .unwrap_or_default();
+    serde_json::json!({
+        "mode": mode,
+        "ids": ids,
+        "known": suite.known,
+        "files": files,
+        "path": path,
+        "config": suite.layout.runners.join("pytest.ini").to_string_lossy(),
+        "plugins": suite.plan.plugins,
+        "options": suite.plan.options,
+    })
+}
+
+/// The call that lists the sealed files.
+pub(super) fn list(suite: &Suite, style: &str) -> Call {
+    let files: Vec<&str> = suite
+        .files
+        .iter()
+        .map(|file| file.path.as_str())
+        .filter(|path| is_test_file(path))
+        .collect();
+    let mut request = serde_json::json!({ "style": style, "files": files });
+    call(suite, "list.py", &[], Duration::from_secs(60), &mut request)
+}
+
+#[derive(Deserialize)]
+struct Listed {
+    nonce: String,
+    files: BTreeMap<String, ListedFile>,
+}
+
+#[derive(Deserialize)]
+struct ListedFile {
+    #[serde(default)]
+    names: Vec<String>,
+    #[serde(default)]
+    error: String,
+}
+
+/// Reads the lister's answer.
+pub(super) fn read_list(call: &Call, raw: &Raw) -> Result<Vec<TestId>, Unlistable> {
+    let listed: Option<Listed> = serde_json::from_slice(&raw.channel).ok();
+    let Some(listed) = listed.filter(|listed| listed.nonce == call.nonce) else {
+        return Err(Unlistable(vec![
+            "the test files could not be listed (the lister did not answer)".into(),
+        ]));
+    };
+    let mut ids = Vec::new();
+    let mut faults = Vec::new();
+    for (path, file) in listed.files {
+        if !file.error.is_empty() {
+            faults.push(format!("`{path}` can't be read as Python: {}", file.error));
+        }
+        for name in file.names {
+            match TestId::new(format!("{path}::{name}")) {
+                Some(id) => ids.push(id),
+                None => faults.push(format!("`{path}` holds a test with an impossible name")),
+            }
+        }
+    }
+    if faults.is_empty() {
+        Ok(ids)
+    } else {
+        Err(Unlistable(faults))
+    }
+}
+
+/// What a failure means. A module that was not found is the environment's fault only where the base
+/// declares it as a dependency.
+fn failure(suite: &Suite, frame: &Frame) -> Outcome {
+    match frame.class.as_str() {
+        "assertion" => Outcome::Failed(FailureClass::Assertion),
+        "missing-module" if suite.project.is_declared_dependency(&frame.module) => {
+            Outcome::Environment
+        }
+        "missing-module" | "missing-symbol" => Outcome::Failed(FailureClass::MissingSymbol),
+        "compile" => Outcome::Failed(FailureClass::Compile),
+        _ => Outcome::Failed(FailureClass::Error),
+    }
+}
+
+fn outcome(suite: &Suite, frame: &Frame) -> Option<Outcome> {
+    match frame.outcome.as_str() {
+        "passed" => Some(Outcome::Passed),
+        "skipped" => Some(Outcome::Skipped),
+        "failed" => Some(failure(suite, frame)),
+        _ => None,
+    }
+}
+
+/// Reads one call that ran a whole suite. `empty` is the status that the runner uses when nothing
+/// was left to run (every file skipped itself).
+pub(super) fn read(
+    suite: &Suite,
+    ids: &[TestId],
+    calls: &[(Call, Raw)],
+    empty: Option<i32>,
+) -> RunReport {
+    let mut builder = Builder::new(ids);
+    let [(call, raw)] = calls else {
+        builder.fault(Fault::Runner);
+        return builder.finish();
+    };
+    builder.limits(raw);
+    let frames = frames::read(&raw.channel, &call.nonce);
+    for fault in &frames.faults {
+        builder.fault(*fault);
+    }
+    for name in &frames.extra {
+        builder.unknown(name);
+    }
+    for frame in frames.tests.iter().chain(&frames.files) {
+        let Some(outcome) = outcome(suite, frame) else {
+            builder.fault(Fault::Unreadable);
+            continue;
+        };
+        if outcome == Outcome::Environment {
+            builder.missing(&frame.module);
+        }
+    }
+    for frame in &frames.tests {
+        if let Some(outcome) = outcome(suite, frame) {
+            builder.outcome(&frame.id, outcome);
+        }
+    }
+    for frame in &frames.files {
+        if let Some(outcome) = outcome(suite, frame) {
+            let path = frame.id.as_str();
+            builder.outcome_of_file(|id| belongs(id, path), outcome);
+        }
+    }
+    if let Some(status) = frames.status {
+        let fine = match status {
+            0 => !builder.any_failure(),
+            1 => builder.any_failure(),
+            _ => empty == Some(status) && frames.tests.is_empty(),
+        };
+        if !matches!(status, 0 | 1) && empty != Some(status) {
+            builder.fault(Fault::Runner);
+        } else if !fine || raw.end != End::Exited(status) {
+            builder.fault(Fault::Status);
+        }
+    }
+    builder.finish()
+}
+
+/// Whether a test lies in what a file record names: a file, or a class in it.
+fn belongs(id: &TestId, node: &str) -> bool {
+    id.as_str()
+        .strip_prefix(node)
+        .is_some_and(|rest| rest.starts_with("::"))
+}
+
+/// What a preflight found missing.
+pub(super) fn read_preflight(
+    suite: &Suite,
+    calls: &[(Call, Raw)],
+    runner: Option<&str>,
+) -> Vec<Missing> {
+    let mut missing = Vec::new();
+    for (call, raw) in calls {
+        if let End::NotStarted(_) = raw.end {
+            missing.push(Missing {
+                what: "Python can't be started".into(),
+                remedy: interpreter().remedy,
+            });
+            continue;
+        }
+        let frames = frames::read(&raw.channel, &call.nonce);
+        let stderr = String::from_utf8_lossy(&raw.stderr);
+        if raw.channel.is_empty()
+            && let Some(runner) =
+                runner.filter(|r| stderr.contains(&format!("No module named '{r}'")))
+        {
+            missing.push(Missing {
+                what: format!("the test runner {runner} is not installed"),
+                remedy: format!(
+                    "add to hangar.toml, under [grader]: {}",
+                    prepare_line(suite, Some(runner))
+                ),
+            });
+        }
+        let modules: BTreeSet<&str> = frames
+            .files
+            .iter()
+            .filter(|frame| failure(suite, frame) == Outcome::Environment)
+            .map(|frame| frame.module.as_str())
+            .collect();
+        for module in modules {
+            missing.push(Missing {
+                what: format!("the dependency {module} is declared but not installed"),
+                remedy: format!(
+                    "add to hangar.toml, under [grader]: {}",
+                    prepare_line(suite, runner)
+                ),
+            });
+        }
+    }
+    missing
+}
+
+fn prepare_line(suite: &Suite, runner: Option<&str>) -> String {
+    let mut line = String::from("python3 -m venv /prepared/venv && /prepared/venv/bin/pip install");
+    if !suite.plan.prepare.is_empty() {
+        line.clone_from(&suite.plan.prepare);
+        line.push_str(" && /prepared/venv/bin/pip install");
+    }
+    for list in &suite.project.lists {
+        line.push_str(" -r ");
+        line.push_str(list);
+    }
+    if let Some(runner) = runner {
+        line.push(' ');
+        line.push_str(runner);
+    }
+    format!("prepare = \"{line}\"")
+}
+
+/// What `hangar init` writes for a Python repository.
+pub(super) fn proposal(adapter: &dyn Adapter, tree: Tree<'_>, verify: &str) -> Proposal {
+    let framework = adapter.framework();
+    let runner = match framework {
+        Framework::Pytest => " pytest",
+        _ => "",
+    };
+    let lists: Vec<String> = tree
+        .paths
+        .iter()
+        .filter(|path| path.starts_with("requirements") && has_extension(path, "txt"))
+        .filter(|path| !path.contains('/'))
+        .map(|path| format!(" -r {path}"))
+        .collect();
+    let editable = tree.has("pyproject.toml") || tree.has("setup.py");
+    let needs = !lists.is_empty() || !runner.is_empty() || editable;
+    let editable = if editable { " -e ." } else { "" };
+    let mut tests: Vec<String> = ["tests/", "test/"]
+        .into_iter()
+        .filter(|folder| tree.paths.iter().any(|path| path.starts_with(folder)))
+        .map(str::to_owned)
+        .collect();
+    if tests.is_empty() {
+        tests = adapter
+            .default_tests()
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+    }
+    Proposal {
+        framework,
+        verify: verify.into(),
+        prepare: if needs {
+            format!(
+                "python3 -m venv /prepared/venv && /prepared/venv/bin/pip install{}{runner}{editable}",
+                lists.concat()
+            )
+        } else {
+            String::new()
+        },
+        tests,
+    }
+}

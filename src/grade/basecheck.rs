@@ -1,0 +1,475 @@
+//! The base check: how the hidden tests end on the untouched base, and whether they are fit to be
+//! sealed.
+//!
+//! Pure. Complaints name tests: they go to the writer of the tests and to nobody else.
+
+use crate::grade::report::{Fault, RunReport};
+use crate::model::criteria::Criteria;
+use crate::model::outcome::{FailureClass, Outcome, TestId};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How a test ended on the base.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case", tag = "base", content = "class")]
+pub enum BaseResult {
+    /// It fails, as a test of something that is not there yet must.
+    Fails(FailureClass),
+    /// It passes already and must go on passing.
+    Guard,
+    /// It was skipped, and may be skipped again.
+    Skipped,
+    /// What it needs is not there.
+    Environment,
+    /// The base does not compile with it, so it did not run. It counts as failing.
+    Unconfirmed,
+}
+
+impl BaseResult {
+    /// What an outcome on the base means.
+    pub const fn of(outcome: Outcome) -> Self {
+        match outcome {
+            Outcome::Passed => Self::Guard,
+            Outcome::Skipped => Self::Skipped,
+            Outcome::Environment => Self::Environment,
+            Outcome::Failed(FailureClass::Compile) => Self::Unconfirmed,
+            Outcome::Failed(class) => Self::Fails(class),
+        }
+    }
+
+    /// Whether it counts as failing: it covers its criterion and must pass after the patch.
+    pub const fn counts_as_failing(self) -> bool {
+        matches!(self, Self::Fails(_) | Self::Unconfirmed)
+    }
+}
+
+/// What the base check is made of.
+#[derive(Debug)]
+pub struct Evidence<'a> {
+    /// The writer's map.
+    pub criteria: &'a Criteria,
+    /// Tests that the adapter found in the sealed files. `None` where only a run tells.
+    pub listed: Option<&'a BTreeSet<TestId>>,
+    /// Runs of all tests but the sentinels; more than one with `repeat`. Not empty.
+    pub runs: &'a [RunReport],
+    /// The run of the sentinels (others may be among them). `None` where there are none.
+    pub sentinels: Option<&'a RunReport>,
+    /// The sealed file of each test, where the adapter can tell.
+    pub file_of: &'a BTreeMap<TestId, String>,
+}
+
+/// The base check's result.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct BaseCheck {
+    /// Each test but the sentinels.
+    pub results: BTreeMap<TestId, BaseResult>,
+    /// Tests that ended differently when they were repeated.
+    pub flakes: BTreeSet<TestId>,
+    /// Criteria without a test that fails on the base.
+    pub uncovered: Vec<String>,
+    /// Declared dependencies that are not there: not the writer's fault, and the end of it.
+    pub missing: BTreeSet<String>,
+    /// What the writer must change. Empty: the tests can be sealed.
+    pub complaints: Vec<String>,
+}
+
+/// How many tests ended how.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BaseCounts {
+    /// Tests but the sentinels.
+    pub tests: u32,
+    /// They fail.
+    pub fails: u32,
+    /// They pass already.
+    pub guards: u32,
+    /// They are skipped.
+    pub skipped: u32,
+    /// They could not be compiled with the base.
+    pub unconfirmed: u32,
+    /// What they need is not there.
+    pub environment: u32,
+}
+
+impl BaseCheck {
+    /// Whether the environment, not the writer, is at fault.
+    pub fn is_environment(&self) -> bool {
+        !self.missing.is_empty() || self.results.values().any(|r| *r == BaseResult::Environment)
+    }
+
+    /// Counts for the manifest.
+    pub fn counts(&self) -> BaseCounts {
+        let mut counts = BaseCounts::default();
+        for result in self.results.values() {
+            counts.tests += 1;
+            *match result {
+                BaseResult::Fails(_) => &mut counts.fails,
+                BaseResult::Guard => &mut counts.guards,
+                BaseResult::Skipped => &mut counts.skipped,
+                BaseResult::Unconfirmed => &mut counts.unconfirmed,
+                BaseResult::Environment => &mut counts.environment,
+            } += 1;
+        }
+        counts
+    }
+}
+
+/// Checks hidden tests against the base.
+pub fn check(evidence: &Evidence<'_>) -> BaseCheck {
+    let mut out = BaseCheck::default();
+    let expected = evidence.criteria.expected();
+    ids_are_known(evidence, &expected, &mut out.complaints);
+    for id in &expected {
+        classify(id, evidence, &mut out);
+    }
+    for run in evidence.runs.iter().chain(evidence.sentinels) {
+        out.missing.extend(run.missing.iter().cloned());
+        runs_are_sound(run, &mut out.complaints);
+    }
+    for (criterion, ids) in evidence.criteria.criteria() {
+        let covers = |id: &TestId| out.results.get(id).is_some_and(|r| r.counts_as_failing());
+        if !ids.iter().any(covers) {
+            out.uncovered.push(criterion.to_owned());
+        }
+    }
+    if !out
+        .results
+        .values()
+        .any(|result| result.counts_as_failing())
+        && !out.is_environment()
+    {
+        out.complaints.push(
+            "no test fails on the base: tests that pass before the work is done can't tell whether \
+             it was done. Write tests that fail now and pass once the criteria hold"
+                .into(),
+        );
+    }
+    sentinels_fail(evidence, &mut out.complaints);
+    out.complaints.dedup();
+    out
+}
+
+/// Every id of the map is a test, and every test is in the map.
+fn ids_are_known(
+    evidence: &Evidence<'_>,
+    expected: &BTreeSet<TestId>,
+    complaints: &mut Vec<String>,
+) {
+    let Some(listed) = evidence.listed else {
+        return;
+    };
+    let named: BTreeSet<&TestId> = expected
+        .iter()
+        .chain(evidence.criteria.sentinels())
+        .collect();
+    for id in &named {
+        if listed.contains(*id) {
+            continue;
+        }
+        let bare = TestId::new(id.without_parameters());
+        let hint = match bare.filter(|bare| listed.contains(bare)) {
+            Some(bare) => format!(" (list it without its parameters: `{bare}`)"),
+            None => String::new(),
+        };
+        complaints.push(format!(
+            "criteria.json names `{id}`, which is no test of the files{hint}"
+        ));
+    }
+    for id in listed {
+        if !named.contains(id) {
+            complaints.push(format!(
+                "`{id}` stands in no list of criteria.json; put it under a criterion, in `others` \
+                 or in `sentinels`"
+            ));
+        }
+    }
+}
+
+fn classify(id: &TestId, evidence: &Evidence<'_>, out: &mut BaseCheck) {
+    let mut seen: BTreeSet<BaseResult> = BTreeSet::new();
+    for run in evidence.runs {
+        if let Some(outcome) = run.outcomes.get(id) {
+            seen.insert(BaseResult::of(*outcome));
+        } else if run.absent.contains(id) {
+            let crashed = run
+                .faults
+                .iter()
+                .any(|fault| matches!(fault, Fault::Incomplete | Fault::Runner));
+            if crashed {
+                seen.insert(BaseResult::Fails(FailureClass::Crash));
+            }
+        }
+    }
+    let Some(result) = seen.first().copied() else {
+        // An id that the files don't hold was complained about already.
+        if evidence.listed.is_none_or(|listed| listed.contains(id)) {
+            out.complaints
+                .push(format!("`{id}` did not run on the base"));
+        }
+        return;
+    };
+    if seen.len() > 1 {
+        out.flakes.insert(id.clone());
+    }
+    if evidence.runs.iter().any(|run| run.mixed.contains(id)) {
+        out.complaints.push(format!(
+            "`{id}` skips for some of its parameters only; a test is skipped as a whole or not at all"
+        ));
+    }
+    // The first in order is a failure where there is one.
+    out.results.insert(id.clone(), result);
+}
+
+/// Names that a run reported although nobody listed them, or twice.
+fn runs_are_sound(run: &RunReport, complaints: &mut Vec<String>) {
+    for name in run.unknown.iter().take(20) {
+        complaints.push(format!(
+            "`{}` ran but can't be listed by reading the files; define tests directly in a sealed \
+             test file, under a plain name",
+            printable(name)
+        ));
+    }
+    for name in run.duplicates.iter().take(20) {
+        complaints.push(format!(
+            "`{}` was reported more than once; every test needs a name of its own",
+            printable(name)
+        ));
+    }
+    for fault in &run.faults {
+        if matches!(fault, Fault::NotSealed | Fault::Sources | Fault::Status) {
+            complaints.push(format!("the run on the base can't be believed: {fault}"));
+        }
+    }
+}
+
+/// Sentinels fail by assertion, and lie in files of their own.
+fn sentinels_fail(evidence: &Evidence<'_>, complaints: &mut Vec<String>) {
+    let sentinels = evidence.criteria.sentinels();
+    let files: BTreeSet<&String> = evidence
+        .criteria
+        .expected()
+        .iter()
+        .filter_map(|id| evidence.file_of.get(id))
+        .collect();
+    for id in sentinels {
+        if evidence
+            .file_of
+            .get(id)
+            .is_some_and(|file| files.contains(file))
+        {
+            complaints.push(format!(
+                "the sentinel `{id}` shares a file with other tests; sentinels lie in a file of their own"
+            ));
+        }
+        let outcome = evidence
+            .sentinels
+            .and_then(|run| run.outcomes.get(id).copied());
+        let fault = match outcome {
+            Some(Outcome::Failed(FailureClass::Assertion) | Outcome::Environment) => continue,
+            Some(Outcome::Passed) => "passes".to_owned(),
+            Some(Outcome::Skipped) => "is skipped".to_owned(),
+            Some(Outcome::Failed(class)) => format!("fails by {class}"),
+            None => "did not run".to_owned(),
+        };
+        complaints.push(format!(
+            "the sentinel `{id}` {fault} on the base; a sentinel must fail by assertion with any \
+             implementation (an expected value that is wrong on purpose)"
+        ));
+    }
+}
+
+fn printable(name: &str) -> String {
+    name.chars()
+        .take(300)
+        .map(|c| if c.is_control() { '?' } else { c })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(text: &str) -> TestId {
+        TestId::new(text).unwrap()
+    }
+
+    fn report(outcomes: &[(&str, Outcome)]) -> RunReport {
+        RunReport {
+            outcomes: outcomes.iter().map(|(name, o)| (id(name), *o)).collect(),
+            ..RunReport::default()
+        }
+    }
+
+    const MAP: &str = r#"{"format": 1, "criteria": {"c1": ["a"], "c2": ["b"]}, "others": ["o"], "sentinels": ["s"]}"#;
+    const FAILED: Outcome = Outcome::Failed(FailureClass::MissingSymbol);
+    const ASSERTED: Outcome = Outcome::Failed(FailureClass::Assertion);
+
+    struct Case {
+        listed: Vec<&'static str>,
+        runs: Vec<RunReport>,
+        sentinel: Outcome,
+    }
+
+    impl Default for Case {
+        fn default() -> Self {
+            Self {
+                listed: vec!["a", "b", "o", "s"],
+                runs: vec![report(&[
+                    ("a", FAILED),
+                    ("b", FAILED),
+                    ("o", Outcome::Passed),
+                ])],
+                sentinel: ASSERTED,
+            }
+        }
+    }
+
+    impl Case {
+        fn check(&self) -> BaseCheck {
+            check(&Evidence {
+                criteria: &Criteria::parse(MAP.as_bytes(), &["c1", "c2", "c3"]).unwrap(),
+                listed: Some(&self.listed.iter().map(|name| id(name)).collect()),
+                runs: &self.runs,
+                sentinels: Some(&report(&[("s", self.sentinel)])),
+                file_of: &BTreeMap::new(),
+            })
+        }
+    }
+
+    #[test]
+    fn a_fit_suite_has_no_complaint() {
+        let check = Case::default().check();
+        assert_eq!(check.complaints, Vec::<String>::new());
+        assert_eq!(check.uncovered, ["c3"]);
+        assert_eq!(check.results[&id("o")], BaseResult::Guard);
+        let counts = check.counts();
+        assert_eq!((counts.tests, counts.fails, counts.guards), (3, 2, 1));
+    }
+
+    #[test]
+    fn a_criterion_whose_test_passes_already_is_uncovered() {
+        let runs = vec![report(&[
+            ("a", FAILED),
+            ("b", Outcome::Passed),
+            ("o", Outcome::Passed),
+        ])];
+        let check = Case {
+            runs,
+            ..Case::default()
+        }
+        .check();
+        assert_eq!(check.uncovered, ["c2", "c3"]);
+        assert!(check.complaints.is_empty());
+    }
+
+    #[test]
+    fn no_failing_test_at_all_is_a_complaint() {
+        let pass = Outcome::Passed;
+        let runs = vec![report(&[("a", pass), ("b", pass), ("o", pass)])];
+        let check = Case {
+            runs,
+            ..Case::default()
+        }
+        .check();
+        assert!(check.complaints[0].starts_with("no test fails on the base"));
+    }
+
+    #[test]
+    fn unlisted_and_unknown_ids_are_complaints() {
+        let listed = vec!["a", "o", "s", "extra"];
+        let check = Case {
+            listed,
+            ..Case::default()
+        }
+        .check();
+        assert!(check.complaints.iter().any(|c| c.contains("names `b`")));
+        assert!(
+            check
+                .complaints
+                .iter()
+                .any(|c| c.starts_with("`extra` stands in no list"))
+        );
+    }
+
+    #[test]
+    fn a_sentinel_that_does_not_fail_by_assertion_is_a_complaint() {
+        for (sentinel, word) in [
+            (Outcome::Passed, "passes"),
+            (FAILED, "fails by missing-symbol"),
+        ] {
+            let check = Case {
+                sentinel,
+                ..Case::default()
+            }
+            .check();
+            assert!(check.complaints[0].contains(word), "{:?}", check.complaints);
+        }
+    }
+
+    #[test]
+    fn what_does_not_compile_is_unconfirmed_and_counts_as_failing() {
+        let compile = Outcome::Failed(FailureClass::Compile);
+        let runs = vec![report(&[("a", compile), ("b", compile), ("o", compile)])];
+        let check = Case {
+            runs,
+            ..Case::default()
+        }
+        .check();
+        assert_eq!(check.uncovered, ["c3"]);
+        assert_eq!(check.counts().unconfirmed, 3);
+        assert!(check.complaints.is_empty());
+    }
+
+    #[test]
+    fn repeats_show_flakes_and_count_as_failing() {
+        let first = report(&[("a", FAILED), ("b", FAILED), ("o", Outcome::Passed)]);
+        let second = report(&[
+            ("a", Outcome::Passed),
+            ("b", FAILED),
+            ("o", Outcome::Passed),
+        ]);
+        let check = Case {
+            runs: vec![second, first],
+            ..Case::default()
+        }
+        .check();
+        assert_eq!(check.flakes, BTreeSet::from([id("a")]));
+        assert_eq!(
+            check.results[&id("a")],
+            BaseResult::Fails(FailureClass::MissingSymbol)
+        );
+    }
+
+    #[test]
+    fn a_missing_dependency_is_nobodys_complaint() {
+        let gone = Outcome::Environment;
+        let runs = vec![report(&[("a", gone), ("b", gone), ("o", gone)])];
+        let check = Case {
+            runs,
+            ..Case::default()
+        }
+        .check();
+        assert!(check.is_environment());
+        assert!(check.complaints.is_empty());
+    }
+
+    #[test]
+    fn what_died_on_the_base_fails_by_crash() {
+        let mut run = report(&[("o", Outcome::Passed)]);
+        run.absent = [id("a"), id("b")].into();
+        run.faults = [Fault::Incomplete, Fault::Absent(2)].into();
+        let check = Case {
+            runs: vec![run],
+            ..Case::default()
+        }
+        .check();
+        assert_eq!(
+            check.results[&id("a")],
+            BaseResult::Fails(FailureClass::Crash)
+        );
+        assert!(check.complaints.is_empty());
+    }
+}

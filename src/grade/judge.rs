@@ -1,0 +1,399 @@
+//! The verdict on a patch: accepted, not accepted, or void.
+//!
+//! Pure. Fails closed: whatever is not shown is not held. Reasons name no test, only counts: they
+//! stand in clear documents.
+
+use crate::grade::basecheck::BaseResult;
+use crate::grade::call::Hit;
+use crate::grade::report::{Fault, RunReport};
+use crate::model::criteria::{Alias, Criteria};
+use crate::model::outcome::{FailureClass, Outcome, TestId, Trust, Verdict};
+use crate::model::plan::Plan;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What the scan for canaries found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Canary {
+    /// Patch and artifacts hold no canary.
+    Clean,
+    /// One was found: hidden tests got out.
+    Hit,
+    /// Nothing was scanned.
+    NotScanned,
+}
+
+/// Everything that a grade rests on.
+#[derive(Debug)]
+pub struct Evidence<'a> {
+    /// The approved map.
+    pub criteria: &'a Criteria,
+    /// The base check of the approved version.
+    pub base: &'a BTreeMap<TestId, BaseResult>,
+    /// The approved plan.
+    pub plan: &'a Plan,
+    /// The best verdict that the adapter's evidence supports.
+    pub ceiling: Verdict,
+    /// The whole suite, without the sentinels.
+    pub suite: &'a RunReport,
+    /// The sentinels among a sample of the others. `None`: not run.
+    pub sentinels: Option<&'a RunReport>,
+    /// Protected paths that the patch changes beyond the plan.
+    pub touched: usize,
+    /// Scan for canaries.
+    pub canary: Canary,
+    /// What the probes showed.
+    pub trust: Trust,
+    /// Whether patched code and runner could not reach the supervisor (the inner domain held).
+    pub shielded: bool,
+    /// Whether the sealed files were the same after the run.
+    pub tests_intact: bool,
+    /// Whether the rest of the graded tree was the same after the run.
+    pub tree_intact: bool,
+}
+
+/// Why a grade says nothing.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, thiserror::Error,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Void {
+    /// Sealed files changed while they ran.
+    #[error("the sealed tests were changed while they ran")]
+    TestsChanged,
+    /// The graded tree changed while it was tested.
+    #[error("the tree was changed while it was tested")]
+    TreeChanged,
+    /// A sentinel passed.
+    #[error("a test that no implementation can pass was reported as passed: outcomes are forged")]
+    Forged,
+    /// A test ended one way in the suite and another way beside the sentinels.
+    #[error("tests ended differently when they ran again beside the sentinels")]
+    Unstable,
+    /// The base check knows nothing of an expected test.
+    #[error("the base check does not cover every expected test")]
+    NoBase,
+    /// A run contradicts itself.
+    #[error("the run contradicts itself")]
+    Sources,
+}
+
+/// Why a patch is not accepted, or why a grade is void.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Reason {
+    /// The grade is void.
+    #[error("void: {0}")]
+    Void(Void),
+    /// What contradicts what.
+    #[error("void: {0}")]
+    Fault(Fault),
+    /// Tests that failed on the base still fail.
+    #[error("{0} tests fail")]
+    Failing(usize),
+    /// Tests that passed on the base fail.
+    #[error("{0} tests fail that passed on the base")]
+    Guards(usize),
+    /// Tests were skipped that were not skipped on the base.
+    #[error("{0} tests were skipped that may not be")]
+    Skipped(usize),
+    /// Tests could not run for want of a dependency.
+    #[error("{0} tests could not run because something that they need is missing")]
+    Environment(usize),
+    /// A bound ended the run.
+    #[error("the run hit its limit of {}", hit_name(*.0))]
+    Limit(Hit),
+    /// Protected paths were changed.
+    #[error("the patch changes {0} protected paths")]
+    Touched(usize),
+    /// A canary was found.
+    #[error("the patch or an artifact holds the mark of the hidden tests")]
+    CanaryHit,
+    /// The scan did not run.
+    #[error("nothing was scanned for the mark of the hidden tests")]
+    CanaryNotScanned,
+    /// The sandbox held less than the plan asks.
+    #[error("trust is `{have}`; the plan asks for `{need}`")]
+    Trust {
+        /// Shown.
+        have: Trust,
+        /// Asked.
+        need: Trust,
+    },
+    /// The evidence is weaker than the plan asks.
+    #[error("the verdict is `{have}`; the plan asks for `{need}`")]
+    Verdict {
+        /// Shown.
+        have: Verdict,
+        /// Asked.
+        need: Verdict,
+    },
+    /// There is nothing to accept by.
+    #[error("there is no test that failed on the base")]
+    Nothing,
+}
+
+const fn hit_name(hit: Hit) -> &'static str {
+    match hit {
+        Hit::Memory => "memory",
+        Hit::Processes => "processes",
+        Hit::Output => "output",
+        Hit::FileSize => "file size",
+        Hit::Time => "time",
+    }
+}
+
+/// How many expected tests ended how.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Counts {
+    /// Expected tests, without the sentinels.
+    pub tests: u32,
+    /// They passed.
+    pub passed: u32,
+    /// They failed.
+    pub failed: u32,
+    /// They were skipped.
+    pub skipped: u32,
+    /// They could not run.
+    pub environment: u32,
+    /// They were not reported.
+    pub absent: u32,
+}
+
+/// The verdict.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Judgement {
+    /// Everything holds that must.
+    pub accepted: bool,
+    /// The grade says nothing about the patch. Never together with `accepted`.
+    pub void: Option<Void>,
+    /// Why it is not accepted. Empty exactly when it is.
+    pub reasons: Vec<Reason>,
+    /// How the outcomes were learnt.
+    pub verdict: Verdict,
+    /// Outcome of each expected test that was reported, and of each sentinel, by alias.
+    pub outcomes: BTreeMap<Alias, Outcome>,
+    /// Numbers.
+    pub counts: Counts,
+    /// Names of the tests that stand in the way, without parameter values: for the implementer's
+    /// next round, and for no clear document.
+    pub failing: BTreeSet<String>,
+    /// Bounds that were hit.
+    pub hits: BTreeSet<Hit>,
+}
+
+/// Judges a patch.
+pub fn judge(evidence: &Evidence<'_>) -> Judgement {
+    let expected = evidence.criteria.expected();
+    let mut reasons = Vec::new();
+    let void = void(evidence, &expected, &mut reasons);
+    let verdict = verdict(evidence);
+    let failing = tests_hold(evidence, &expected, &mut reasons);
+    conditions_hold(evidence, verdict, &mut reasons);
+    let mut hits = evidence.suite.hits.clone();
+    hits.extend(evidence.sentinels.iter().flat_map(|run| &run.hits));
+    Judgement {
+        accepted: reasons.is_empty(),
+        void,
+        reasons,
+        verdict,
+        outcomes: outcomes(evidence, &expected),
+        counts: counts(evidence.suite, &expected),
+        failing,
+        hits,
+    }
+}
+
+/// Whether the sources agree. The gravest reason is the one that is named.
+fn void(
+    evidence: &Evidence<'_>,
+    expected: &BTreeSet<TestId>,
+    reasons: &mut Vec<Reason>,
+) -> Option<Void> {
+    let mut voids = Vec::new();
+    if !evidence.tests_intact {
+        voids.push(Void::TestsChanged);
+    }
+    if !evidence.tree_intact {
+        voids.push(Void::TreeChanged);
+    }
+    let sentinel_run = evidence.sentinels;
+    let passed = |id: &TestId| {
+        [Some(evidence.suite), sentinel_run]
+            .into_iter()
+            .flatten()
+            .any(|run| run.outcomes.get(id) == Some(&Outcome::Passed))
+    };
+    if evidence.criteria.sentinels().iter().any(passed) {
+        voids.push(Void::Forged);
+    }
+    let mut faults: BTreeSet<Fault> = evidence.suite.faults.clone();
+    faults.extend(sentinel_run.iter().flat_map(|run| &run.faults));
+    // A reader that forgot to say so is caught here.
+    let absent = expected
+        .iter()
+        .filter(|id| !evidence.suite.outcomes.contains_key(id))
+        .count();
+    if absent > 0 && !faults.iter().any(|fault| matches!(fault, Fault::Absent(_))) {
+        faults.insert(Fault::Absent(absent));
+    }
+    if !faults.is_empty() {
+        voids.push(Void::Sources);
+    }
+    if sentinel_run.is_some_and(|run| !run.cut && differs(evidence.suite, run, expected)) {
+        voids.push(Void::Unstable);
+    }
+    if expected.iter().any(|id| !evidence.base.contains_key(id)) {
+        voids.push(Void::NoBase);
+    }
+    reasons.extend(
+        voids
+            .iter()
+            .filter(|void| **void != Void::Sources)
+            .map(|void| Reason::Void(*void)),
+    );
+    reasons.extend(faults.into_iter().map(Reason::Fault));
+    voids.first().copied()
+}
+
+/// Whether a test of the sample passed in one run and not in the other.
+fn differs(suite: &RunReport, sample: &RunReport, expected: &BTreeSet<TestId>) -> bool {
+    sample.outcomes.iter().any(|(id, outcome)| {
+        expected.contains(id)
+            && suite
+                .outcomes
+                .get(id)
+                .is_some_and(|first| (*first == Outcome::Passed) != (*outcome == Outcome::Passed))
+    })
+}
+
+/// How the outcomes were learnt: the adapter's best, and no more than the sentinels and the sandbox
+/// support.
+fn verdict(evidence: &Evidence<'_>) -> Verdict {
+    let mut verdict = evidence.ceiling;
+    if verdict == Verdict::Crosschecked {
+        let by_assertion = Outcome::Failed(FailureClass::Assertion);
+        let caught = evidence.sentinels.is_some_and(|run| {
+            let failed = |id: &TestId| run.outcomes.get(id) == Some(&by_assertion);
+            evidence.criteria.sentinels().iter().any(failed)
+        });
+        let agree =
+            evidence.suite.is_sound() && evidence.sentinels.is_some_and(RunReport::is_sound);
+        if !caught || !agree {
+            verdict = Verdict::Report;
+        }
+    }
+    if evidence.shielded {
+        verdict
+    } else {
+        verdict.min(Verdict::Report)
+    }
+}
+
+/// Whether every expected test ended as it must. Gives the names of those that did not.
+fn tests_hold(
+    evidence: &Evidence<'_>,
+    expected: &BTreeSet<TestId>,
+    reasons: &mut Vec<Reason>,
+) -> BTreeSet<String> {
+    let (mut failing, mut guards, mut skipped, mut environment) = (0, 0, 0, 0);
+    let mut names = BTreeSet::new();
+    for id in expected {
+        let base = evidence.base.get(id).copied();
+        let counter = match evidence.suite.outcomes.get(id) {
+            Some(Outcome::Passed) | None => continue,
+            Some(Outcome::Skipped) if base == Some(BaseResult::Skipped) => continue,
+            Some(Outcome::Skipped) => &mut skipped,
+            Some(Outcome::Environment) => &mut environment,
+            Some(Outcome::Failed(_)) if base == Some(BaseResult::Guard) => &mut guards,
+            Some(Outcome::Failed(_)) => &mut failing,
+        };
+        *counter += 1;
+        names.insert(id.without_parameters().to_owned());
+    }
+    let counted = [
+        (failing, Reason::Failing as fn(usize) -> Reason),
+        (guards, Reason::Guards),
+        (skipped, Reason::Skipped),
+        (environment, Reason::Environment),
+    ];
+    reasons.extend(
+        counted
+            .into_iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, reason)| reason(count)),
+    );
+    let runs = [Some(evidence.suite), evidence.sentinels];
+    let cut: BTreeSet<Hit> = runs
+        .into_iter()
+        .flatten()
+        .filter(|run| run.cut)
+        .flat_map(|run| run.hits.iter().copied())
+        .collect();
+    reasons.extend(cut.into_iter().map(Reason::Limit));
+    names
+}
+
+/// Everything beside the tests themselves.
+fn conditions_hold(evidence: &Evidence<'_>, verdict: Verdict, reasons: &mut Vec<Reason>) {
+    if !evidence
+        .base
+        .values()
+        .any(|result| result.counts_as_failing())
+    {
+        reasons.push(Reason::Nothing);
+    }
+    if evidence.touched > 0 {
+        reasons.push(Reason::Touched(evidence.touched));
+    }
+    match evidence.canary {
+        Canary::Clean => {}
+        Canary::Hit => reasons.push(Reason::CanaryHit),
+        Canary::NotScanned => reasons.push(Reason::CanaryNotScanned),
+    }
+    let plan = evidence.plan;
+    if evidence.trust < plan.trust {
+        reasons.push(Reason::Trust {
+            have: evidence.trust,
+            need: plan.trust,
+        });
+    }
+    if verdict < plan.verdict {
+        reasons.push(Reason::Verdict {
+            have: verdict,
+            need: plan.verdict,
+        });
+    }
+}
+
+fn outcomes(evidence: &Evidence<'_>, expected: &BTreeSet<TestId>) -> BTreeMap<Alias, Outcome> {
+    let mut out = BTreeMap::new();
+    for (id, alias) in evidence.criteria.aliases() {
+        let run = if expected.contains(&id) {
+            Some(evidence.suite)
+        } else {
+            evidence.sentinels
+        };
+        if let Some(outcome) = run.and_then(|run| run.outcomes.get(&id)) {
+            out.insert(alias, *outcome);
+        }
+    }
+    out
+}
+
+fn counts(suite: &RunReport, expected: &BTreeSet<TestId>) -> Counts {
+    let mut counts = Counts::default();
+    for id in expected {
+        counts.tests += 1;
+        *match suite.outcomes.get(id) {
+            Some(Outcome::Passed) => &mut counts.passed,
+            Some(Outcome::Failed(_)) => &mut counts.failed,
+            Some(Outcome::Skipped) => &mut counts.skipped,
+            Some(Outcome::Environment) => &mut counts.environment,
+            None => &mut counts.absent,
+        } += 1;
+    }
+    counts
+}

@@ -1,0 +1,379 @@
+//! Which paths a patch may not change, and which are put back to base before tests are laid.
+//!
+//! Works on listings and byte paths only; whoever materialises a tree follows [`graded_tree`].
+
+use crate::model::listing::{Change, Entry, Listing};
+use crate::model::plan::Plan;
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+/// Protected whatever the framework: what configures Git, hooks, continuous integration and hangar
+/// itself. Nothing of it is read while grading; a change there must be somebody's decision.
+pub const SHARED: &[&str] = &[
+    "**/.gitattributes",
+    "**/.gitmodules",
+    ".github/",
+    ".gitlab-ci.yml",
+    ".circleci/",
+    ".buildkite/",
+    ".woodpecker/",
+    ".woodpecker.yml",
+    ".travis.yml",
+    "azure-pipelines.yml",
+    "Jenkinsfile",
+    ".githooks/",
+    ".husky/",
+    ".pre-commit-config.yaml",
+    "lefthook.yml",
+    "hangar.toml",
+];
+
+/// Most patterns of one set and the longest pattern in bytes.
+const MAX_PATTERNS: usize = 512;
+const MAX_PATTERN: usize = 512;
+
+/// A set of path patterns can't be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// One pattern is no glob.
+    #[error("`{0}` is not a path pattern")]
+    Pattern(String),
+    /// There are too many.
+    #[error("more than {MAX_PATTERNS} path patterns")]
+    TooMany,
+}
+
+/// Path patterns, relative to the root: `*` stays within a component, `**` crosses them, and a
+/// pattern that names a folder (`tests/`, or `tests` where that is one) means everything below it.
+#[derive(Debug, Clone)]
+pub struct Globs {
+    set: GlobSet,
+    /// Literal folders among the patterns, without the slash at the end.
+    folders: BTreeSet<Vec<u8>>,
+}
+
+impl Globs {
+    /// Compiles patterns.
+    pub fn new<S: AsRef<str>>(patterns: &[S]) -> Result<Self, Error> {
+        if patterns.len() > MAX_PATTERNS {
+            return Err(Error::TooMany);
+        }
+        let mut set = GlobSetBuilder::new();
+        let mut folders = BTreeSet::new();
+        for pattern in patterns {
+            let text = pattern.as_ref();
+            let error = || Error::Pattern(text.chars().take(80).collect());
+            let bare = text.trim_end_matches('/');
+            let escapes = bare.split('/').any(|part| matches!(part, "" | "." | ".."));
+            if escapes || text.len() > MAX_PATTERN {
+                return Err(error());
+            }
+            let mut add = |text: &str| {
+                let glob = GlobBuilder::new(text).literal_separator(true).build();
+                glob.map(|glob| {
+                    set.add(glob);
+                })
+            };
+            if bare.len() == text.len() {
+                add(bare).map_err(|_| error())?;
+            }
+            add(&format!("{bare}/**")).map_err(|_| error())?;
+            folders.insert(bare.as_bytes().to_vec());
+        }
+        let set = set
+            .build()
+            .map_err(|_| Error::Pattern("these together".into()))?;
+        Ok(Self { set, folders })
+    }
+
+    /// Whether a path is meant.
+    pub fn matches(&self, path: &[u8]) -> bool {
+        self.set.is_match(Path::new(OsStr::from_bytes(path)))
+    }
+
+    /// Whether `path`, were it a file or a link, would stand where a meant folder or one of its
+    /// parents belongs.
+    fn is_in_the_way(&self, path: &[u8]) -> bool {
+        self.folders
+            .iter()
+            .any(|folder| is_same_or_above(path, folder))
+    }
+}
+
+/// Whether `above` is `path` or one of its parent folders.
+fn is_same_or_above(above: &[u8], path: &[u8]) -> bool {
+    path.strip_prefix(above)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
+}
+
+/// The patterns of one plan, compiled.
+#[derive(Debug, Clone)]
+pub struct Protection {
+    tests: Globs,
+    protected: Globs,
+    may_touch: Globs,
+}
+
+impl Protection {
+    /// Compiles a plan's patterns. `adapter` are the framework's own protected paths.
+    pub fn new(plan: &Plan, adapter: &[&str]) -> Result<Self, Error> {
+        let mut protected: Vec<&str> = SHARED.to_vec();
+        protected.extend(adapter);
+        protected.extend(plan.protected.iter().map(String::as_str));
+        Ok(Self {
+            tests: Globs::new(&plan.tests)?,
+            protected: Globs::new(&protected)?,
+            may_touch: Globs::new(&plan.may_touch)?,
+        })
+    }
+
+    /// Where hidden tests may lie.
+    pub fn tests(&self) -> &Globs {
+        &self.tests
+    }
+
+    /// Whether a sealed file may lie at `path`: below the plan's tests, and nowhere protected for
+    /// everybody. (The adapter's own protection binds patches, not sealed files.)
+    pub fn may_hold_a_sealed_file(&self, path: &[u8]) -> bool {
+        self.tests.matches(path)
+    }
+
+    /// Protected paths that a patch changes without leave. What lies where tests lie is not among
+    /// them: it is put back to base and never run.
+    pub fn touched(&self, changes: &BTreeMap<Vec<u8>, Change>) -> Vec<Vec<u8>> {
+        changes
+            .keys()
+            .filter(|path| {
+                self.protected.matches(path)
+                    && !self.tests.matches(path)
+                    && !self.may_touch.matches(path)
+            })
+            .cloned()
+            .collect()
+    }
+}
+
+/// The tree that is graded, and what of the patch is not in it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct GradedTree {
+    /// Base + patch, with everything where tests lie as in the base, without the sealed files.
+    pub tree: Listing,
+    /// Paths whose change in the patch is delivered but not run.
+    pub put_back: BTreeSet<Vec<u8>>,
+}
+
+/// The graded tree: `result`, with every path that `tests` means as `base` has it.
+///
+/// A file or link of the patch that stands where a folder of tests or a sealed file needs a folder
+/// (`tests` replaced by a link) is left out too. `sealed` are the paths of the sealed files.
+pub fn graded_tree<'a>(
+    base: &Listing,
+    result: &Listing,
+    tests: &Globs,
+    sealed: impl IntoIterator<Item = &'a [u8]>,
+) -> GradedTree {
+    let mut needed: BTreeSet<Vec<u8>> = BTreeSet::new();
+    let from_base: BTreeMap<Vec<u8>, Entry> = base
+        .iter()
+        .filter(|(path, _)| tests.matches(path))
+        .map(|(path, entry)| (path.to_vec(), *entry))
+        .collect();
+    for path in from_base.keys() {
+        needed.extend(parents(path));
+    }
+    for path in sealed {
+        needed.extend(parents(path));
+    }
+    let mut out = GradedTree::default();
+    for (path, entry) in result.iter() {
+        if tests.matches(path) {
+            if from_base.get(path) != Some(entry) {
+                out.put_back.insert(path.to_vec());
+            }
+        } else if base.get(path) != Some(entry)
+            && (needed.contains(path) || tests.is_in_the_way(path))
+        {
+            out.put_back.insert(path.to_vec());
+        } else {
+            out.tree.insert(path, *entry);
+        }
+    }
+    for (path, entry) in from_base {
+        if result.get(&path).is_none() {
+            out.put_back.insert(path.clone());
+        }
+        out.tree.insert(path, entry);
+    }
+    out
+}
+
+/// Parent folders of a path.
+fn parents(path: &[u8]) -> impl Iterator<Item = Vec<u8>> + '_ {
+    path.iter()
+        .enumerate()
+        .filter(|(_, byte)| **byte == b'/')
+        .map(|(end, _)| path[..end].to_vec())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::listing::{Mode, changes};
+    use crate::model::plan::Framework;
+    use proptest::prelude::*;
+
+    fn listing(files: &[(&str, &str)]) -> Listing {
+        let mut listing = Listing::new();
+        for (path, text) in files {
+            listing.insert(*path, Entry::of(Mode::Regular, text.as_bytes()));
+        }
+        listing
+    }
+
+    fn paths(listing: &Listing) -> Vec<String> {
+        let text = |path| String::from_utf8_lossy(path).into_owned();
+        listing.iter().map(|(path, _)| text(path)).collect()
+    }
+
+    #[test]
+    fn patterns_mean_folders_files_and_globs() {
+        let globs = Globs::new(&["tests/", "crates/*/tests", "**/conftest.py", "a.py"]).unwrap();
+        for path in [
+            "tests/a",
+            "tests/a/b",
+            "crates/x/tests/t.rs",
+            "conftest.py",
+            "x/conftest.py",
+            "a.py",
+        ] {
+            assert!(globs.matches(path.as_bytes()), "{path}");
+        }
+        for path in [
+            "tests",
+            "mytests/a",
+            "crates/x/y/tests/t.rs",
+            "b.py",
+            "x/a.py",
+        ] {
+            assert!(!globs.matches(path.as_bytes()), "{path}");
+        }
+        for bad in ["", "/", "../x", "/tests", "a//b", "a/./b", "[", "{a"] {
+            assert!(Globs::new(&[bad]).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_path_that_is_not_text_is_matched_too() {
+        let globs = Globs::new(&["tests/"]).unwrap();
+        assert!(globs.matches(b"tests/\xff\xfe"));
+    }
+
+    #[test]
+    fn protected_changes_are_found_unless_allowed_or_among_the_tests() {
+        let mut plan = Plan::new(Framework::Pytest);
+        plan.protected = vec!["secret.txt".into()];
+        plan.may_touch = vec![".github/dependabot.yml".into()];
+        let protection = Protection::new(&plan, &["**/conftest.py"]).unwrap();
+        let base = listing(&[("a.py", "1"), ("conftest.py", "1"), ("secret.txt", "1")]);
+        let result = listing(&[
+            ("a.py", "2"),
+            ("conftest.py", "2"),
+            ("tests/conftest.py", "2"),
+            (".github/workflows/x.yml", "2"),
+            (".github/dependabot.yml", "2"),
+            ("sub/.gitattributes", "2"),
+        ]);
+        let touched = protection.touched(&changes(&base, &result));
+        let expected: [&[u8]; 4] = [
+            b".github/workflows/x.yml",
+            b"conftest.py",
+            b"secret.txt",
+            b"sub/.gitattributes",
+        ];
+        assert_eq!(touched, expected);
+    }
+
+    #[test]
+    fn changes_among_the_tests_are_put_back() {
+        let tests = Globs::new(&["tests/"]).unwrap();
+        let base = listing(&[
+            ("a.py", "1"),
+            ("tests/help.py", "1"),
+            ("tests/gone.py", "1"),
+        ]);
+        let result = listing(&[
+            ("a.py", "2"),
+            ("tests/help.py", "bent"),
+            ("tests/new.py", "x"),
+        ]);
+        let graded = graded_tree(&base, &result, &tests, []);
+        assert_eq!(
+            graded.tree,
+            listing(&[
+                ("a.py", "2"),
+                ("tests/help.py", "1"),
+                ("tests/gone.py", "1")
+            ])
+        );
+        assert_eq!(graded.put_back.len(), 3);
+    }
+
+    #[test]
+    fn a_link_in_place_of_the_tests_folder_is_left_out() {
+        let tests = Globs::new(&["pkg/tests/"]).unwrap();
+        let base = listing(&[("pkg/tests/t.py", "1")]);
+        for place in ["pkg/tests", "pkg"] {
+            let mut result = listing(&[("a.py", "2")]);
+            result.insert(place, Entry::of(Mode::Symlink, b"/etc"));
+            let graded = graded_tree(&base, &result, &tests, []);
+            assert_eq!(paths(&graded.tree), ["a.py", "pkg/tests/t.py"], "{place}");
+        }
+    }
+
+    #[test]
+    fn a_file_in_the_way_of_a_sealed_file_is_left_out() {
+        let tests = Globs::new(&["**/hidden/*.py"]).unwrap();
+        let result = listing(&[("a/hidden", "file")]);
+        let sealed: [&[u8]; 1] = [b"a/hidden/t.py"];
+        let graded = graded_tree(&Listing::new(), &result, &tests, sealed);
+        assert!(graded.tree.is_empty());
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn any_pattern_and_path_is_handled(
+            patterns in proptest::collection::vec("[a/*?{},\\[\\]!.-]{0,12}", 0..4),
+            path: Vec<u8>,
+        ) {
+            if let Ok(globs) = Globs::new(&patterns) {
+                let _ = globs.matches(&path);
+                let _ = globs.is_in_the_way(&path);
+            }
+        }
+
+        #[test]
+        fn where_tests_lie_the_graded_tree_is_the_base(
+            base in proptest::collection::btree_map("(tests|src)/[ab]", "[xy]", 0..4),
+            result in proptest::collection::btree_map("(tests|src)/[ab]|tests|src", "[xy]", 0..4),
+        ) {
+            let make = |files: &BTreeMap<String, String>| {
+                let files: Vec<(&str, &str)> =
+                    files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+                listing(&files)
+            };
+            let tests = Globs::new(&["tests/"]).unwrap();
+            let base = make(&base);
+            let graded = graded_tree(&base, &make(&result), &tests, []);
+            let below = |listing: &Listing| -> Listing {
+                listing.iter().filter(|(path, _)| path.starts_with(b"tests"))
+                    .map(|(path, entry)| (path.to_vec(), *entry)).collect()
+            };
+            prop_assert_eq!(below(&graded.tree), below(&base));
+        }
+    }
+}

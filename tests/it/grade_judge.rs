@@ -1,0 +1,331 @@
+//! The judgement, rule by rule: each attack on it beside the honest control.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+use crate::grade_kit::id;
+use hangar::grade::basecheck::BaseResult;
+use hangar::grade::call::Hit;
+use hangar::grade::judge::{Canary, Evidence, Judgement, Reason, Void, judge};
+use hangar::grade::report::{Fault, RunReport};
+use hangar::model::criteria::Criteria;
+use hangar::model::outcome::{FailureClass, Outcome, TestId, Trust, Verdict};
+use hangar::model::plan::{Framework, Plan};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+
+const MAP: &str = r#"{"format": 1, "criteria": {"c1": ["fix"], "c2": ["new"]},
+    "others": ["guard", "skip"], "sentinels": ["s"]}"#;
+const ASSERTED: Outcome = Outcome::Failed(FailureClass::Assertion);
+
+/// An honest grade; each test changes one thing.
+struct World {
+    criteria: Criteria,
+    base: BTreeMap<TestId, BaseResult>,
+    plan: Plan,
+    ceiling: Verdict,
+    suite: RunReport,
+    sentinels: Option<RunReport>,
+    touched: usize,
+    canary: Canary,
+    trust: Trust,
+    shielded: bool,
+    tests_intact: bool,
+    tree_intact: bool,
+}
+
+fn report(outcomes: &[(&str, Outcome)]) -> RunReport {
+    RunReport {
+        outcomes: outcomes.iter().map(|(name, o)| (id(name), *o)).collect(),
+        ..RunReport::default()
+    }
+}
+
+impl World {
+    fn honest() -> Self {
+        let base = [
+            ("fix", BaseResult::Fails(FailureClass::Assertion)),
+            ("new", BaseResult::Unconfirmed),
+            ("guard", BaseResult::Guard),
+            ("skip", BaseResult::Skipped),
+        ];
+        let mut plan = Plan::new(Framework::Pytest);
+        plan.verdict = Verdict::Crosschecked;
+        Self {
+            criteria: Criteria::parse(MAP.as_bytes(), &["c1", "c2"]).unwrap(),
+            base: base
+                .iter()
+                .map(|(name, result)| (id(name), *result))
+                .collect(),
+            plan,
+            ceiling: Verdict::Crosschecked,
+            suite: report(&[
+                ("fix", Outcome::Passed),
+                ("new", Outcome::Passed),
+                ("guard", Outcome::Passed),
+                ("skip", Outcome::Skipped),
+            ]),
+            sentinels: Some(report(&[("fix", Outcome::Passed), ("s", ASSERTED)])),
+            touched: 0,
+            canary: Canary::Clean,
+            trust: Trust::Sealed,
+            shielded: true,
+            tests_intact: true,
+            tree_intact: true,
+        }
+    }
+
+    fn judge(&self) -> Judgement {
+        judge(&Evidence {
+            criteria: &self.criteria,
+            base: &self.base,
+            plan: &self.plan,
+            ceiling: self.ceiling,
+            suite: &self.suite,
+            sentinels: self.sentinels.as_ref(),
+            touched: self.touched,
+            canary: self.canary,
+            trust: self.trust,
+            shielded: self.shielded,
+            tests_intact: self.tests_intact,
+            tree_intact: self.tree_intact,
+        })
+    }
+
+    fn with(change: impl FnOnce(&mut Self)) -> Judgement {
+        let mut world = Self::honest();
+        change(&mut world);
+        world.judge()
+    }
+}
+
+fn set(name: &str, outcome: Outcome) -> Judgement {
+    World::with(|world| {
+        world.suite.outcomes.insert(id(name), outcome);
+        world.sentinels = Some(report(&[("s", ASSERTED)]));
+    })
+}
+
+#[test]
+fn the_honest_grade_is_accepted() {
+    let judgement = World::honest().judge();
+    assert!(judgement.accepted && judgement.void.is_none());
+    assert_eq!(judgement.reasons, []);
+    assert_eq!(judgement.verdict, Verdict::Crosschecked);
+    let aliases: Vec<String> = judgement.outcomes.keys().map(ToString::to_string).collect();
+    assert_eq!(aliases, ["c1.1", "c2.1", "o1", "o2", "s1"]);
+    assert_eq!((judgement.counts.tests, judgement.counts.passed), (4, 3));
+}
+
+#[test]
+fn a_test_that_fails_is_a_plain_no() {
+    let judgement = set("fix", ASSERTED);
+    assert_eq!(judgement.reasons, [Reason::Failing(1)]);
+    assert!(judgement.void.is_none());
+    assert_eq!(judgement.failing.iter().collect::<Vec<_>>(), ["fix"]);
+    assert_eq!(set("guard", ASSERTED).reasons, [Reason::Guards(1)]);
+    assert_eq!(set("skip", ASSERTED).reasons, [Reason::Failing(1)]);
+    assert!(set("skip", Outcome::Passed).accepted);
+}
+
+#[test]
+fn a_skip_is_a_pass_only_where_the_base_skipped() {
+    for name in ["fix", "new", "guard"] {
+        let judgement = set(name, Outcome::Skipped);
+        assert_eq!(judgement.reasons, [Reason::Skipped(1)], "{name}");
+    }
+    let judgement = set("fix", Outcome::Environment);
+    assert_eq!(judgement.reasons, [Reason::Environment(1)]);
+}
+
+#[test]
+fn an_absent_test_is_void_even_if_the_reader_did_not_notice() {
+    let judgement = World::with(|world| {
+        world.suite.outcomes.remove(&id("new"));
+    });
+    assert_eq!(judgement.void, Some(Void::Sources));
+    assert!(judgement.reasons.contains(&Reason::Fault(Fault::Absent(1))));
+}
+
+#[test]
+fn every_contradiction_is_void_in_either_run() {
+    for fault in [
+        Fault::Incomplete,
+        Fault::Unreadable,
+        Fault::NotOurs,
+        Fault::Status,
+        Fault::Sources,
+        Fault::Runner,
+        Fault::NotSealed,
+        Fault::Duplicate(1),
+        Fault::Unknown(1),
+    ] {
+        let suite = World::with(|world| {
+            world.suite.faults.insert(fault);
+        });
+        let sentinels = World::with(|world| {
+            world.sentinels.as_mut().unwrap().faults.insert(fault);
+        });
+        for judgement in [suite, sentinels] {
+            assert_eq!(judgement.void, Some(Void::Sources), "{fault}");
+            assert!(!judgement.accepted);
+            assert_eq!(judgement.verdict, Verdict::Report);
+        }
+    }
+}
+
+#[test]
+fn changed_tests_or_tree_are_void() {
+    let tests = World::with(|world| world.tests_intact = false);
+    assert_eq!(tests.void, Some(Void::TestsChanged));
+    let tree = World::with(|world| world.tree_intact = false);
+    assert_eq!(tree.void, Some(Void::TreeChanged));
+    assert!(!tests.accepted && !tree.accepted);
+}
+
+#[test]
+fn a_sentinel_that_passes_shows_forged_outcomes() {
+    let judgement = World::with(|world| {
+        let run = world.sentinels.as_mut().unwrap();
+        run.outcomes.insert(id("s"), Outcome::Passed);
+    });
+    assert_eq!(judgement.void, Some(Void::Forged));
+    assert!(!judgement.accepted);
+}
+
+#[test]
+fn crosschecked_needs_a_sentinel_that_failed_by_assertion() {
+    for outcome in [Outcome::Failed(FailureClass::Error), Outcome::Skipped] {
+        let judgement = World::with(|world| {
+            let run = world.sentinels.as_mut().unwrap();
+            run.outcomes.insert(id("s"), outcome);
+        });
+        assert_eq!(judgement.verdict, Verdict::Report);
+        assert!(!judgement.accepted);
+    }
+    let judgement = World::with(|world| {
+        world.sentinels = None;
+        world.plan.verdict = Verdict::Report;
+    });
+    assert_eq!(judgement.verdict, Verdict::Report);
+    assert!(judgement.accepted);
+}
+
+#[test]
+fn an_adapter_or_a_sandbox_can_only_lower_the_verdict() {
+    let low = World::with(|world| world.ceiling = Verdict::Exit);
+    assert_eq!(low.verdict, Verdict::Exit);
+    assert!(!low.accepted);
+    let open = World::with(|world| world.shielded = false);
+    assert_eq!(open.verdict, Verdict::Report);
+    let external = World::with(|world| world.ceiling = Verdict::External);
+    assert_eq!(external.verdict, Verdict::External);
+}
+
+#[test]
+fn a_test_that_ends_differently_beside_the_sentinels_is_void() {
+    let judgement = World::with(|world| {
+        let run = world.sentinels.as_mut().unwrap();
+        run.outcomes.insert(id("fix"), ASSERTED);
+    });
+    assert_eq!(judgement.void, Some(Void::Unstable));
+}
+
+#[test]
+fn a_limit_is_a_fail_and_not_void() {
+    let judgement = World::with(|world| {
+        world.suite.hits.insert(Hit::Time);
+        world.suite.cut = true;
+    });
+    assert_eq!(judgement.reasons, [Reason::Limit(Hit::Time)]);
+    assert!(judgement.void.is_none() && !judgement.accepted);
+    // A bound that was hit without consequence is recorded and no more.
+    let noisy = World::with(|world| {
+        world.suite.hits.insert(Hit::Output);
+    });
+    assert!(noisy.accepted && noisy.hits.contains(&Hit::Output));
+}
+
+#[test]
+fn everything_else_that_the_plan_asks_must_hold() {
+    let need = Trust::Sealed;
+    let cases: [(Judgement, Reason); 4] = [
+        (World::with(|world| world.touched = 2), Reason::Touched(2)),
+        (
+            World::with(|world| world.canary = Canary::Hit),
+            Reason::CanaryHit,
+        ),
+        (
+            World::with(|world| world.canary = Canary::NotScanned),
+            Reason::CanaryNotScanned,
+        ),
+        (
+            World::with(|world| world.trust = Trust::Confined),
+            Reason::Trust {
+                have: Trust::Confined,
+                need,
+            },
+        ),
+    ];
+    for (judgement, reason) in cases {
+        assert_eq!(judgement.reasons, [reason]);
+        assert!(judgement.void.is_none() && !judgement.accepted);
+    }
+}
+
+#[test]
+fn a_base_check_that_shows_nothing_accepts_nothing() {
+    let guards = World::with(|world| {
+        for result in world.base.values_mut() {
+            *result = BaseResult::Guard;
+        }
+        world.suite.outcomes.insert(id("skip"), Outcome::Passed);
+    });
+    assert_eq!(guards.reasons, [Reason::Nothing]);
+    let unknown = World::with(|world| {
+        world.base.remove(&id("guard"));
+    });
+    assert_eq!(unknown.void, Some(Void::NoBase));
+}
+
+#[test]
+fn reasons_name_no_test() {
+    let judgement = World::with(|world| {
+        for name in ["fix", "new", "guard", "skip"] {
+            world.suite.outcomes.insert(id(name), ASSERTED);
+        }
+        world.suite.unknown.insert("secret-name".into());
+        world.suite.faults.insert(Fault::Unknown(1));
+    });
+    let text: String = judgement.reasons.iter().map(ToString::to_string).collect();
+    assert!(
+        !text.contains("fix") && !text.contains("secret-name"),
+        "{text}"
+    );
+}
+
+proptest! {
+    // Whatever the outcomes are: accepted exactly when every test that must pass did.
+    #[test]
+    fn nothing_but_passes_is_ever_accepted(words in proptest::collection::vec(0..5u8, 4)) {
+        let outcome = |word| match word {
+            0 => Some(Outcome::Passed),
+            1 => Some(ASSERTED),
+            2 => Some(Outcome::Skipped),
+            3 => Some(Outcome::Environment),
+            _ => None,
+        };
+        let judgement = World::with(|world| {
+            world.sentinels = Some(report(&[("s", ASSERTED)]));
+            for (name, word) in ["fix", "new", "guard", "skip"].iter().zip(&words) {
+                match outcome(*word) {
+                    Some(outcome) => world.suite.outcomes.insert(id(name), outcome),
+                    None => world.suite.outcomes.remove(&id(name)),
+                };
+            }
+        });
+        let good = words[..3].iter().all(|word| *word == 0) && matches!(words[3], 0 | 2);
+        prop_assert_eq!(judgement.accepted, good);
+        prop_assert_eq!(judgement.void.is_some(), words.contains(&4));
+        prop_assert_eq!(judgement.accepted, judgement.reasons.is_empty());
+    }
+}
