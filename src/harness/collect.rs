@@ -3,9 +3,9 @@
 //! The sandbox reads them once all processes are dead, without following a link. What is checked
 //! here is the content of a hostile folder: counts, sizes, kinds and names.
 
-use super::criteria::Criteria;
 use super::exchange::{CRITERIA, PLACEHOLDER};
 use crate::base::redact::Secret;
+use crate::model::criteria::Criteria;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -185,11 +185,17 @@ pub fn sealed(
             complaint.add(format!("`{path}` is a protected path"));
         }
     }
-    let map_result = Criteria::parse(map.bytes.expose(), criteria);
-    let criteria = match map_result {
+    let criteria = match Criteria::parse(map.bytes.expose(), criteria) {
+        Ok(criteria) if !criteria.canary().is_empty() => {
+            return Err(Complaint::one(
+                "criteria.json: `canary` is not yours to set",
+            ));
+        }
         Ok(criteria) => complaint.or(criteria)?,
-        Err(more) => {
-            complaint.0.extend(more.0);
+        Err(malformed) => {
+            for line in malformed.complaints() {
+                complaint.add(format!("criteria.json: {line}"));
+            }
             return Err(complaint);
         }
     };

@@ -8,7 +8,6 @@
 pub mod adapter;
 pub mod collect;
 pub mod command;
-pub mod criteria;
 pub mod exchange;
 pub mod lanes;
 mod program;

@@ -310,7 +310,7 @@ mod tests {
         assert!(text.starts_with("You write") && !text.contains("version 1"));
         let example = text.split("```json\n").nth(1).unwrap();
         let example = example.split("```").next().unwrap();
-        super::super::criteria::Criteria::parse(example.as_bytes(), &["c1"]).unwrap();
+        crate::model::criteria::Criteria::parse(example.as_bytes(), &["c1"]).unwrap();
     }
 
     #[test]

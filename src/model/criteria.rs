@@ -30,6 +30,7 @@ pub struct Criteria {
     others: Vec<TestId>,
     sentinels: Vec<TestId>,
     notes: String,
+    canary: String,
 }
 
 /// `criteria.json` is not as it must be. The text is meant for whoever wrote the file.
@@ -80,6 +81,9 @@ struct File {
     sentinels: Vec<String>,
     #[serde(default)]
     notes: String,
+    /// Only in a sealed version.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    canary: String,
 }
 
 /// A JSON object of lists that refuses a key given twice.
@@ -162,6 +166,7 @@ impl Criteria {
                 others,
                 sentinels,
                 notes: file.notes,
+                canary: file.canary,
             })
         } else {
             Err(Malformed::new(reader.complaints))
@@ -185,6 +190,7 @@ impl Criteria {
             others: texts(&self.others),
             sentinels: texts(&self.sentinels),
             notes: self.notes.clone(),
+            canary: self.canary.clone(),
         };
         let mut bytes = serde_json::to_vec_pretty(&file).expect("strings and lists are JSON");
         bytes.push(b'\n');
@@ -211,6 +217,18 @@ impl Criteria {
     /// What the writer wanted to say.
     pub fn notes(&self) -> &str {
         &self.notes
+    }
+
+    /// The canary of a sealed version; empty in a writer's own file.
+    pub fn canary(&self) -> &str {
+        &self.canary
+    }
+
+    /// The map with the canary of a sealed version.
+    #[must_use]
+    pub fn with_canary(mut self, token: &str) -> Self {
+        token.clone_into(&mut self.canary);
+        self
     }
 
     /// Every test that a patch must satisfy: all but the sentinels.
