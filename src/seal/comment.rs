@@ -46,7 +46,7 @@ fn by_extension(extension: &str) -> Option<Syntax> {
         | "yml" | "ex" | "exs" | "r" | "R" | "jl" | "tcl" | "cmake" | "mk" => HASH,
         "rs" | "go" | "js" | "mjs" | "cjs" | "jsx" | "ts" | "mts" | "cts" | "tsx" | "kt"
         | "kts" | "scala" | "cs" | "dart" | "zig" | "groovy" => SLASHES,
-        "c" | "h" | "cc" | "cpp" | "cxx" | "hh" | "hpp" | "hxx" | "java" | "css" | "scss" => BLOCK,
+        "c" | "h" | "cc" | "cpp" | "cxx" | "hh" | "hpp" | "hxx" | "java" => BLOCK,
         "lua" | "sql" | "hs" => DASHES,
         _ => return None,
     })

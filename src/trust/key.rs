@@ -178,6 +178,11 @@ fn check_strength(data: &KeyData) -> Result<(), KeyError> {
     match data {
         KeyData::Ed25519(key) => check_point(&key.0),
         KeyData::SkEd25519(key) => check_point(&key.public_key().0),
+        // OpenSSH writes points uncompressed; the short form would be a second spelling.
+        KeyData::Ecdsa(key) if key.as_sec1_bytes().first() != Some(&4) => Err(KeyError::Malformed),
+        KeyData::SkEcdsaSha2NistP256(key) if key.ec_point().as_bytes().first() != Some(&4) => {
+            Err(KeyError::Malformed)
+        }
         KeyData::Rsa(key) => {
             let n = key.n.as_positive_bytes().ok_or(KeyError::Malformed)?;
             let bits = n.len() * 8 - n.first().map_or(0, |b| b.leading_zeros() as usize);

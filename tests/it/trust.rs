@@ -266,6 +266,28 @@ fn kinds_of_keys_are_told_apart() {
     }
 }
 
+#[test]
+fn a_compressed_point_is_no_second_spelling() {
+    let respell = |name: &str, curve_at: usize| {
+        let text = public(name).to_string();
+        let (kind, base64) = text.split_once(' ').unwrap();
+        let blob = data_encoding::BASE64.decode(base64.as_bytes()).unwrap();
+        // Behind kind and curve: length 65, tag 4, x, y.
+        let at = curve_at + 4 + "nistp256".len();
+        assert_eq!(blob[at..at + 5], [0, 0, 0, 65, 4]);
+        let mut short = blob[..at].to_vec();
+        short.extend([0, 0, 0, 33, 2 + (blob[at + 68] & 1)]);
+        short.extend(&blob[at + 5..at + 37]);
+        short.extend(&blob[at + 69..]);
+        format!("{kind} {}", data_encoding::BASE64.encode(&short))
+    };
+    for name in ["p256", "sk-p256"] {
+        let kind = public(name).algorithm().as_str().len() + 4;
+        let parsed = respell(name, kind).parse::<PublicKey>();
+        assert_eq!(parsed, Err(KeyError::Malformed), "{name}");
+    }
+}
+
 proptest! {
     #[test]
     fn garbage_is_refused_without_a_panic(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
