@@ -9,6 +9,7 @@ pub mod adapter;
 pub mod collect;
 pub mod command;
 pub mod criteria;
+pub mod egress;
 pub mod exchange;
 pub mod lanes;
 mod program;

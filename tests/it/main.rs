@@ -1,6 +1,7 @@
 //! One integration binary: real repositories, real keys, real sandboxes. One module per area.
 
 mod git;
+mod harness_egress;
 mod seal;
 mod seal_age;
 mod store;
