@@ -25,13 +25,11 @@ pub struct CollectedFile {
 }
 
 impl CollectedFile {
-    /// Takes a file by its absolute path; `None` when it does not lie below `root`.
-    pub fn below(root: &Path, path: &[u8], mode: u32, bytes: Secret) -> Option<Self> {
-        let rest = path.strip_prefix(root.as_os_str().as_bytes())?;
-        let rest = rest.strip_prefix(b"/")?;
+    /// Takes a regular file by its absolute path; `None` when it does not lie below `root`.
+    pub fn below(root: &Path, path: &[u8], executable: bool, bytes: Secret) -> Option<Self> {
         Some(Self {
-            path: rest.to_vec(),
-            mode,
+            path: relative(root, path)?.to_vec(),
+            mode: if executable { 0o100_755 } else { 0o100_644 },
             bytes,
         })
     }
@@ -44,6 +42,34 @@ impl CollectedFile {
         let name = self.path.rsplit(|byte| *byte == b'/').next();
         name == Some(PLACEHOLDER.as_bytes()) && self.bytes.expose().is_empty()
     }
+}
+
+/// Something that the sandbox found and did not hand back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeftOut {
+    /// Path relative to the collected folder, raw bytes.
+    pub path: Vec<u8>,
+    /// Why.
+    pub why: String,
+}
+
+impl LeftOut {
+    /// Takes an entry by its absolute path; `None` when it does not lie below `root`.
+    pub fn below(root: &Path, path: &[u8], why: &str) -> Option<Self> {
+        Some(Self {
+            path: relative(root, path)?.to_vec(),
+            why: why.to_owned(),
+        })
+    }
+
+    fn text(&self) -> String {
+        format!("`{}`: {}", String::from_utf8_lossy(&self.path), self.why)
+    }
+}
+
+fn relative<'a>(root: &Path, path: &'a [u8]) -> Option<&'a [u8]> {
+    path.strip_prefix(root.as_os_str().as_bytes())?
+        .strip_prefix(b"/")
 }
 
 /// Bounds on a folder.
@@ -160,13 +186,18 @@ pub struct Paths<'a> {
     pub protected: &'a dyn Fn(&str) -> bool,
 }
 
-/// Checks what lay in `out/sealed`. `criteria` are the ids of the task's criteria.
+/// Checks what lay in `out/sealed`. `criteria` are the ids of the task's criteria. What was left
+/// out is a fault: a writer that placed a link wants to be told.
 pub fn sealed(
     files: Vec<CollectedFile>,
+    left_out: &[LeftOut],
     criteria: &[&str],
     paths: &Paths<'_>,
 ) -> Result<SealedOutput, Complaint> {
     let mut complaint = Complaint::default();
+    for entry in left_out {
+        complaint.add(entry.text());
+    }
     let mut files = named(files, SEALED_BOUNDS, &mut complaint);
     let Some(map) = files.remove(CRITERIA) else {
         complaint.add("out/sealed/criteria.json is not there");
@@ -352,8 +383,11 @@ pub struct WorkOutput {
 
 /// Sorts what lay in `out/` after a turn that is not a writer's. What breaks a rule is left out
 /// and named; it never fails the turn.
-pub fn work(files: Vec<CollectedFile>) -> WorkOutput {
-    let mut out = WorkOutput::default();
+pub fn work(files: Vec<CollectedFile>, left_out: &[LeftOut]) -> WorkOutput {
+    let mut out = WorkOutput {
+        dropped: left_out.iter().map(LeftOut::text).collect(),
+        ..WorkOutput::default()
+    };
     let mut artifacts = Vec::new();
     for mut file in files {
         if let Some(rest) = file.path.strip_prefix(b"artifacts/") {

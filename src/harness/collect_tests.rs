@@ -22,7 +22,7 @@ fn check_only(files: Vec<CollectedFile>) -> Result<SealedOutput, String> {
         allowed: &|path| path.starts_with("tests/"),
         protected: &|path| path.ends_with("conftest.py"),
     };
-    sealed(files, &["c1"], &paths).map_err(|complaint| complaint.for_writer())
+    sealed(files, &[], &["c1"], &paths).map_err(|complaint| complaint.for_writer())
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn a_complaint_stays_one_list() {
 fn paths_are_cut_at_the_collected_folder() {
     let root = Path::new("/exchange/out/sealed");
     let take = |path: &str| {
-        CollectedFile::below(root, path.as_bytes(), 0o644, Secret::new(Vec::new()))
+        CollectedFile::below(root, path.as_bytes(), false, Secret::new(Vec::new()))
             .map(|file| String::from_utf8(file.path).unwrap())
     };
     assert_eq!(
@@ -161,29 +161,53 @@ fn work_output_is_sorted_and_what_breaks_a_rule_is_named() {
     link.mode = 0o120_777;
     let report = r#"{"status":"blocked","summary":"s","changed_files":[],"tests_run":[],
         "artifacts":[],"findings":[],"blockers":["no database"]}"#;
-    let output = work(vec![
-        file(
-            "RESULT.md",
-            "# Result\n\nDone.\n\n## Blockers\n\n- no database\n- the spec is unclear\n\n## Notes\n- x\n",
-        ),
-        file("report.json", report),
-        file("artifacts/log.txt", "log"),
-        file("artifacts/../up", "x"),
-        link,
-        file("stray", "x"),
-    ]);
+    let output = work(
+        vec![
+            file(
+                "RESULT.md",
+                "# Result\n\nDone.\n\n## Blockers\n\n- no database\n- the spec is unclear\n\n## Notes\n- x\n",
+            ),
+            file("report.json", report),
+            file("artifacts/log.txt", "log"),
+            file("artifacts/../up", "x"),
+            link,
+            file("stray", "x"),
+        ],
+        &[LeftOut {
+            path: b"fifo".to_vec(),
+            why: "special file".into(),
+        }],
+    );
     assert_eq!(output.blockers, ["no database", "the spec is unclear"]);
     assert_eq!(output.report.unwrap().status, "blocked");
     assert_eq!(output.artifacts.keys().collect::<Vec<_>>(), ["log.txt"]);
-    assert_eq!(output.dropped.len(), 2, "{:?}", output.dropped);
+    assert_eq!(output.dropped[0], "`fifo`: special file");
+    assert_eq!(output.dropped.len(), 3, "{:?}", output.dropped);
 }
 
 #[test]
 fn a_bad_report_is_named_and_none_means_no_blocker() {
-    let output = work(vec![
-        file("report.json", "{\"status\": 1}"),
-        file("RESULT.md", "## Blockers\nNone.\n"),
-    ]);
+    let output = work(
+        vec![
+            file("report.json", "{\"status\": 1}"),
+            file("RESULT.md", "## Blockers\nNone.\n"),
+        ],
+        &[],
+    );
     assert!(output.report.is_none() && output.blockers.is_empty());
     assert!(output.dropped[0].starts_with("report.json"));
+}
+
+#[test]
+fn what_the_sandbox_left_out_is_a_fault_of_the_writer() {
+    let left_out = LeftOut::below(Path::new("/x"), b"/x/tests/link", "a link").unwrap();
+    let files = vec![file("tests/test_a.py", "x"), file("criteria.json", MAP)];
+    let paths = Paths {
+        tests: &[],
+        allowed: &|_| true,
+        protected: &|_| false,
+    };
+    let complaint = sealed(files.clone(), &[left_out], &["c1"], &paths).unwrap_err();
+    assert_eq!(complaint.for_writer(), "- `tests/link`: a link\n");
+    assert!(sealed(files, &[], &["c1"], &paths).is_ok());
 }

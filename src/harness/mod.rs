@@ -8,6 +8,7 @@
 pub mod adapter;
 pub mod collect;
 pub mod command;
+pub mod egress;
 pub mod exchange;
 pub mod lanes;
 mod program;

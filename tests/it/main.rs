@@ -5,6 +5,7 @@ mod grade_attacks_python;
 mod grade_exec;
 mod grade_judge;
 mod grade_kit;
+mod harness_egress;
 mod seal;
 mod seal_age;
 mod store;
