@@ -12,7 +12,7 @@ use super::step::{self, Ended, Outside};
 use super::wire::{self, Receiver, Writer, kind};
 use super::{inner, lay, sys, tree};
 use crate::base::redact::Secret;
-use crate::sandbox::spec::{End, Limits, Network, Spec};
+use crate::sandbox::spec::{End, Network, Spec};
 use rustix::fd::{AsFd as _, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
@@ -280,9 +280,4 @@ impl Facts {
             copied: from.number()? != 0,
         })
     }
-}
-
-/// The bounds of `limits` that no control group holds.
-pub(super) fn without_groups(limits: &Limits) -> Limits {
-    limits.clone()
 }
