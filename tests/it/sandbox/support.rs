@@ -9,7 +9,7 @@ use std::time::Duration;
 /// The binary under test as the launcher.
 pub(crate) fn provider() -> Linux {
     Linux::new(Launcher {
-        program: PathBuf::from(env!("CARGO_BIN_EXE_hangar")),
+        program: std::env::var_os("PROG").map_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_hangar")), PathBuf::from),
     })
 }
 
