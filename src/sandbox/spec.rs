@@ -213,9 +213,28 @@ pub struct StepOutcome {
     pub peak_memory: Option<u64>,
 }
 
+/// What held a sandbox, as its provider set it up. Whether it *does* hold is for the probes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Enforced {
+    /// Whether programs ran as another real user; else in a user namespace of their own.
+    pub other_user: bool,
+    /// The kernel's Landlock interface; 0 when there is none (then there is no inner domain).
+    pub landlock: u32,
+    /// A control group bounds the memory of the whole tree.
+    pub memory: bool,
+    /// A control group bounds the processes of the whole tree.
+    pub processes: bool,
+    /// A control group bounds the CPU of the whole tree.
+    pub cpus: bool,
+    /// A scratch folder was copied into tmpfs, because the kernel refused an overlay.
+    pub copied: bool,
+}
+
 /// What a sandbox left. By the time it exists, every process of it is dead and its tmpfs is gone.
 #[derive(Debug, Clone, Default)]
 pub struct Outcome {
+    /// What held it.
+    pub enforced: Enforced,
     /// One per step that was started.
     pub steps: Vec<StepOutcome>,
     /// For every regular file under `hash_after`: absolute inside path (raw bytes) → SHA-256.

@@ -11,3 +11,4 @@ mod seal_age;
 mod store;
 mod trust;
 mod trust_programs;
+mod sandbox;

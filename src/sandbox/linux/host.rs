@@ -2,7 +2,6 @@
 
 use super::bridge::Bridges;
 use super::fault::Fault;
-use super::launcher::Facts;
 use super::wire::{self, Frame, Reader, Receiver, StepEnd, kind};
 use crate::base::process;
 use crate::base::redact::Secret;
@@ -69,7 +68,6 @@ impl Linux {
             running: false,
             lines: [VecDeque::new(), VecDeque::new()],
             bridges: Bridges::default(),
-            facts: Facts::default(),
         };
         let result = session.run(spec, cancel, events);
         session.stop();
@@ -85,7 +83,6 @@ struct Session {
     /// Unfinished lines of stdout and stderr.
     lines: [VecDeque<u8>; 2],
     bridges: Bridges,
-    facts: Facts,
 }
 
 impl Session {
@@ -138,7 +135,7 @@ impl Session {
         let payload = frame.payload.expose();
         let invalid = || io::Error::from(io::ErrorKind::InvalidData);
         match frame.kind {
-            kind::FACTS => self.facts = Facts::decode(payload)?,
+            kind::FACTS => self.outcome.enforced = wire::decode_facts(payload)?,
             kind::STARTED => {
                 self.outcome.steps.push(StepOutcome::default());
                 self.running = true;

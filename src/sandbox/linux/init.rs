@@ -6,6 +6,8 @@
 
 use super::fault::{Doing as _, Fault};
 use super::filter::Filters;
+use super::cgroup::{MEMORY, PROCESSES};
+use super::watch::Watch;
 use super::{inner, sys, tree};
 use crate::sandbox::spec::{Limits, Mount, Spec, Step};
 use rustix::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
@@ -25,6 +27,12 @@ use std::path::Path;
 pub(super) const ENDED: u8 = 1;
 /// Record on the status pipe: the program could not be started; an errno follows.
 pub(super) const NOT_STARTED: u8 = 2;
+/// Record on the status pipe: the tree went over a bound that pid 1 watches (a bit of
+/// [`super::cgroup`]).
+pub(super) const OVER: u8 = 3;
+/// Record on the status pipe: pid 1 could not set up the step; the length of a fault follows, then
+/// the fault.
+pub(super) const FAULT: u8 = 4;
 /// Length of a record.
 pub(super) const RECORD: usize = 5;
 
@@ -43,6 +51,8 @@ pub(super) struct Ends {
 /// What every step of a sandbox has in common.
 pub(super) struct Common<'spec> {
     pub(super) spec: &'spec Spec,
+    /// The tree's root folder.
+    pub(super) root: &'spec OwnedFd,
     pub(super) filters: &'spec Filters,
     /// Real user and group to become; `None` in a user namespace, where there is one id only.
     pub(super) become_user: Option<tree::Owner>,
@@ -55,14 +65,21 @@ pub(super) struct Common<'spec> {
 /// Runs as pid 1 and never returns.
 pub(super) fn main(common: &Common<'_>, step: &Step, ends: &Ends) -> ! {
     let status = match start(common, step, ends) {
-        Ok(program) => reap(program, &ends.status),
+        Ok(started) => started.reap(&ends.status),
         Err(fault) => {
+<<<<<<< HEAD
             let errno = if fault.errno == 0 {
                 libc::EIO
             } else {
                 fault.errno
             };
             record(&ends.status, NOT_STARTED, errno);
+=======
+            let bytes = fault.encode();
+            let length = i32::try_from(bytes.len()).unwrap_or_default();
+            record(&ends.status, FAULT, length);
+            let _ = rustix::io::write(&ends.status, &bytes);
+>>>>>>> d92dd1c35aa39d553d87b7f876b9b10b757c5965
             1
         }
     };
@@ -76,6 +93,7 @@ fn record(status: &OwnedFd, tag: u8, value: i32) {
     let _ = rustix::io::write(status, &bytes);
 }
 
+<<<<<<< HEAD
 fn start(common: &Common<'_>, step: &Step, ends: &Ends) -> Result<i32, Fault> {
     let mut keep: Vec<i32> = [
         &ends.stdin,
@@ -86,9 +104,23 @@ fn start(common: &Common<'_>, step: &Step, ends: &Ends) -> Result<i32, Fault> {
     ]
     .map(|fd| fd.as_raw_fd())
     .to_vec();
+=======
+fn bits(bits: u64) -> i32 {
+    i32::try_from(bits).unwrap_or_default()
+}
+
+fn start(common: &Common<'_>, step: &Step, ends: &Ends) -> Result<Started, Fault> {
+    let mut keep: Vec<i32> = [&ends.stdin, &ends.stdout, &ends.stderr, &ends.status, &ends.go]
+        .map(|fd| fd.as_raw_fd())
+        .to_vec();
+>>>>>>> d92dd1c35aa39d553d87b7f876b9b10b757c5965
     keep.extend(ends.channel.as_ref().map(|fd| fd.as_raw_fd()));
     sys::close_all_but(&keep).doing("close descriptors")?;
     set_parent_process_death_signal(Some(Signal::KILL)).doing("tie to the launcher")?;
+    let watch = match common.fallback.memory {
+        Some(memory) => Some(Watch::new(memory, common.fallback.processes)?),
+        None => None,
+    };
     own_proc()?;
     let mut byte = [0];
     if rustix::io::read(&ends.go, &mut byte).doing("wait for the launcher")? != 1 {
@@ -105,7 +137,7 @@ fn start(common: &Common<'_>, step: &Step, ends: &Ends) -> Result<i32, Fault> {
             record(&ends.status, NOT_STARTED, errno.raw_os_error());
             sys::leave(127)
         }
-        sys::Fork::Parent { pid, .. } => Ok(pid),
+        sys::Fork::Parent { pid, pidfd } => Ok(Started { pid, pidfd, watch }),
     }
 }
 
@@ -282,16 +314,39 @@ fn writable(spec: &Spec) -> impl Iterator<Item = &Path> {
         .chain(named)
 }
 
-/// Reaps until the program ends, and reports how it did.
-fn reap(program: i32, status: &OwnedFd) -> i32 {
-    loop {
-        match rustix::process::wait(WaitOptions::empty()) {
-            Ok(Some((pid, ended))) if pid.as_raw_pid() == program => {
-                record(status, ENDED, ended.as_raw());
-                return 0;
+/// The program, once it runs.
+struct Started {
+    pid: i32,
+    pidfd: OwnedFd,
+    watch: Option<Watch>,
+}
+
+impl Started {
+    /// Reaps until the program ends, and reports how it did. Its status is ours.
+    fn reap(mut self, status: &OwnedFd) -> i32 {
+        loop {
+            let options = if self.watch.is_some() {
+                WaitOptions::NOHANG
+            } else {
+                WaitOptions::empty()
+            };
+            match rustix::process::wait(options) {
+                Ok(Some((pid, ended))) if pid.as_raw_pid() == self.pid => {
+                    if self.watch.as_ref().is_some_and(Watch::was_full) {
+                        record(status, OVER, bits(PROCESSES));
+                    }
+                    record(status, ENDED, ended.as_raw());
+                    return 0;
+                }
+                Ok(None) => {
+                    if self.watch.as_mut().is_some_and(|watch| watch.tick(&self.pidfd)) {
+                        record(status, OVER, bits(MEMORY));
+                        return 1;
+                    }
+                }
+                Ok(Some(_)) | Err(Errno::INTR) => {}
+                Err(_) => return 1,
             }
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(_) => return 1,
         }
     }
 }

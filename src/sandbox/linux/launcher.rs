@@ -4,7 +4,7 @@
 //! [`super::host`], reads the specification from its standard input (a Unix socket) and reports
 //! over it. It ends, with everything inside, when that socket ends.
 
-use super::cgroup::Group;
+use super::cgroup::{self, Group};
 use super::fault::{Doing as _, Fault};
 use super::filter;
 use super::init::Common;
@@ -12,7 +12,7 @@ use super::step::{self, Ended, Outside};
 use super::wire::{self, Receiver, Writer, kind};
 use super::{inner, lay, sys, tree};
 use crate::base::redact::Secret;
-use crate::sandbox::spec::{End, Limits, Network, Spec};
+use crate::sandbox::spec::{End, Enforced, Network, Spec};
 use rustix::fd::{AsFd as _, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
@@ -74,17 +74,21 @@ fn session(control: &UnixStream) -> Result<(), Stop> {
     spec.files.clear();
     tree::enter(&tree)?;
     let landlock = inner::abi();
-    let facts = Facts {
-        root: !identity.user_namespace,
+    let held = group.as_ref().map_or(0, Group::controllers);
+    let facts = Enforced {
+        other_user: !identity.user_namespace,
         landlock,
-        groups: group.as_ref().map_or(0, Group::controllers),
+        memory: held & cgroup::MEMORY != 0,
+        processes: held & cgroup::PROCESSES != 0,
+        cpus: held & cgroup::CPU != 0,
         copied: tree.copied,
     };
-    wire::send(control, kind::FACTS, &facts.encode()).map_err(gone)?;
+    wire::send(control, kind::FACTS, &wire::encode_facts(&facts)).map_err(gone)?;
     let signals = sys::watch_end_signals().doing("watch signals")?;
     let filters = filter::compile()?;
     let common = Common {
         spec: &spec,
+        root: &tree.root,
         filters: &filters,
         become_user: identity.become_user,
         landlock: landlock > 0,
@@ -240,44 +244,4 @@ fn read_back(root: &OwnedFd, spec: &Spec, control: &UnixStream) -> Result<(), St
         lay::collect(root, wanted, &mut give, &mut leave)?;
     }
     Ok(())
-}
-
-/// What holds this sandbox.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Facts {
-    /// Whether steps run as another real user (else in a user namespace).
-    pub(super) root: bool,
-    /// Landlock interface of the kernel.
-    pub(super) landlock: u32,
-    /// Bits of the bounds that a control group holds (see [`super::cgroup`]).
-    pub(super) groups: u64,
-    /// Whether a scratch folder was copied.
-    pub(super) copied: bool,
-}
-
-impl Facts {
-    fn encode(&self) -> Vec<u8> {
-        let mut out = Writer::default();
-        out.number(self.root.into())
-            .number(self.landlock.into())
-            .number(self.groups)
-            .number(self.copied.into());
-        out.finish()
-    }
-
-    /// From a payload.
-    pub(super) fn decode(bytes: &[u8]) -> std::io::Result<Self> {
-        let mut from = wire::Reader::new(bytes);
-        Ok(Self {
-            root: from.number()? != 0,
-            landlock: u32::try_from(from.number()?).unwrap_or_default(),
-            groups: from.number()?,
-            copied: from.number()? != 0,
-        })
-    }
-}
-
-/// The bounds of `limits` that no control group holds.
-pub(super) fn without_groups(limits: &Limits) -> Limits {
-    limits.clone()
 }

@@ -17,6 +17,7 @@ mod lay;
 mod step;
 mod sys;
 mod tree;
+mod watch;
 mod wire;
 
 pub use host::Linux;

@@ -1,6 +1,6 @@
 //! One step, from the launcher's side: start pid 1, move bytes, keep time, end everything.
 
-use super::cgroup::{Counters, Group};
+use super::cgroup::{Counters, Group, MEMORY, PROCESSES};
 use super::fault::{Doing as _, Fault};
 use super::init::{self, Common, Ends};
 use super::sys;
@@ -94,6 +94,8 @@ struct Running<'launcher> {
     streams: Vec<Stream>,
     started: Instant,
     moved: Instant,
+    /// Bits of bounds that pid 1 found exceeded.
+    over: u64,
     buffer: Vec<u8>,
 }
 
@@ -142,6 +144,7 @@ pub(super) fn run(
         streams,
         started: now,
         moved: now,
+        over: 0,
         buffer: vec![0; CHUNK],
     };
     let joined = group.map_or(Ok(()), |group| group.join(pid));
@@ -161,31 +164,14 @@ pub(super) fn run(
         return Ok(Ended::Abandoned);
     };
     let wall = running.started.elapsed();
+    let end = end.map_or_else(|| running.recorded(), Ok)?;
     let after = group.map(Group::counters);
     Ok(Ended::Step(StepEnd {
         end,
-        hits: hits(end, &running.streams, before, after),
+        hits: running.hits(end, common.root, before, after),
         wall,
         peak_memory: after.and_then(|after| after.peak),
     }))
-}
-
-fn hits(
-    end: End,
-    streams: &[Stream],
-    before: Option<Counters>,
-    after: Option<Counters>,
-) -> Vec<Hit> {
-    let (before, after) = (before.unwrap_or_default(), after.unwrap_or_default());
-    [
-        (after.killed > before.killed, Hit::Memory),
-        (after.refused > before.refused, Hit::Processes),
-        (streams.iter().any(|stream| stream.cut), Hit::Output),
-        (end == End::Signalled(libc::SIGXFSZ), Hit::FileSize),
-    ]
-    .into_iter()
-    .filter_map(|(hit, which)| hit.then_some(which))
-    .collect()
 }
 
 /// Standard input: `/dev/null`, or a sealed copy in memory.
@@ -212,18 +198,19 @@ fn stdin(bytes: &[u8]) -> Result<OwnedFd, Fault> {
 }
 
 impl Running<'_> {
-    /// Moves bytes until the step is over. The error means that nobody listens any more.
-    fn watch(&mut self, step: &Step) -> Result<End, Gone> {
+    /// Moves bytes until the step is over. `None` when pid 1 knows how it ended; the error means
+    /// that nobody listens any more.
+    fn watch(&mut self, step: &Step) -> Result<Option<End>, Gone> {
         loop {
             let now = Instant::now();
             if now.duration_since(self.started) >= step.timeout {
-                return Ok(End::TimedOut);
+                return Ok(Some(End::TimedOut));
             }
             let mut wait = step.timeout - now.duration_since(self.started);
             if let Some(idle) = step.idle {
                 let still = now.duration_since(self.moved);
                 if still >= idle {
-                    return Ok(End::Idle);
+                    return Ok(Some(End::Idle));
                 }
                 wait = wait.min(idle - still);
             }
@@ -234,7 +221,7 @@ impl Running<'_> {
                 }
             }
             if ready {
-                return Ok(self.recorded());
+                return Ok(None);
             }
         }
     }
@@ -264,22 +251,28 @@ impl Running<'_> {
         Ok(said(2) || said(3))
     }
 
-    /// What pid 1 wrote last; killed when it wrote nothing.
-    fn recorded(&self) -> End {
-        let mut record = [0; init::RECORD];
-        if rustix::io::read(&self.status, &mut record) != Ok(init::RECORD) {
-            return End::Signalled(libc::SIGKILL);
-        }
-        let mut value = [0; 4];
-        value.copy_from_slice(&record[1..]);
-        let value = i32::from_le_bytes(value);
-        if record[0] == init::NOT_STARTED {
-            return End::NotStarted(value);
-        }
-        if libc::WIFEXITED(value) {
-            End::Exited(libc::WEXITSTATUS(value))
-        } else {
-            End::Signalled(libc::WTERMSIG(value))
+    /// What pid 1 wrote; killed when it said nothing of an end.
+    fn recorded(&mut self) -> Result<End, Fault> {
+        loop {
+            let mut record = [0; init::RECORD];
+            if rustix::io::read(&self.status, &mut record) != Ok(init::RECORD) {
+                return Ok(End::Signalled(libc::SIGKILL));
+            }
+            let mut value = [0; 4];
+            value.copy_from_slice(&record[1..]);
+            let value = i32::from_le_bytes(value);
+            match record[0] {
+                init::NOT_STARTED => return Ok(End::NotStarted(value)),
+                init::OVER => self.over |= u64::from(value.unsigned_abs()),
+                init::FAULT => {
+                    let mut bytes = vec![0; usize::try_from(value).unwrap_or(0).min(4096)];
+                    let read = rustix::io::read(&self.status, &mut bytes).unwrap_or(0);
+                    let fault = Fault::decode(&bytes[..read]).doing("set up the step")?;
+                    return Err(fault);
+                }
+                _ if libc::WIFEXITED(value) => return Ok(End::Exited(libc::WEXITSTATUS(value))),
+                _ => return Ok(End::Signalled(libc::WTERMSIG(value))),
+            }
         }
     }
 
@@ -294,6 +287,30 @@ impl Running<'_> {
                 other => return other.map(drop).doing("wait for the end of the step"),
             }
         }
+    }
+
+    fn hits(
+        &self,
+        end: End,
+        root: &OwnedFd,
+        before: Option<Counters>,
+        after: Option<Counters>,
+    ) -> Vec<Hit> {
+        let (before, after) = (before.unwrap_or_default(), after.unwrap_or_default());
+        let memory = after.killed > before.killed || self.over & MEMORY != 0;
+        let processes = after.refused > before.refused || self.over & PROCESSES != 0;
+        // Every writable part of ours is one tmpfs. What was full and is emptied is not seen.
+        let full = rustix::fs::fstatfs(root).is_ok_and(|fs| fs.f_bfree == 0 || fs.f_ffree == 0);
+        [
+            (memory, Hit::Memory),
+            (processes, Hit::Processes),
+            (self.streams.iter().any(|stream| stream.cut), Hit::Output),
+            (end == End::Signalled(libc::SIGXFSZ), Hit::FileSize),
+            (full, Hit::Disk),
+        ]
+        .into_iter()
+        .filter_map(|(hit, which)| hit.then_some(which))
+        .collect()
     }
 
     /// Reads every stream to its end.

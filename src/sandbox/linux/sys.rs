@@ -189,7 +189,7 @@ pub(super) fn reset_signals() {
         let mut none: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&raw mut none);
         libc::sigprocmask(libc::SIG_SETMASK, &raw const none, ptr::null_mut());
-        for signal in [libc::SIGPIPE, libc::SIGTERM, libc::SIGCHLD] {
+        for signal in 1..=64 {
             libc::signal(signal, libc::SIG_DFL);
         }
     }
@@ -247,4 +247,10 @@ pub(super) fn landlock_abi() -> u32 {
         )
     };
     u32::try_from(result).unwrap_or(0)
+}
+
+/// Bytes in a page of memory.
+pub(super) fn page_size() -> u64 {
+    // SAFETY: only reads a constant of the system.
+    u64::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096)
 }

@@ -6,7 +6,7 @@
 
 use crate::base::redact::Secret;
 use crate::sandbox::spec::{
-    Bridge, Collect, End, Hit, LaidFile, Limits, Mount, Network, Spec, Step,
+    Bridge, Collect, End, Enforced, Hit, LaidFile, Limits, Mount, Network, Spec, Step,
 };
 use rustix::fd::{AsFd as _, OwnedFd};
 use rustix::net::{
@@ -492,5 +492,93 @@ impl StepEnd {
             wall: Duration::from_nanos(from.number()?),
             peak_memory: from.option()?,
         })
+    }
+}
+
+/// What holds a sandbox, as a payload.
+pub(super) fn encode_facts(facts: &Enforced) -> Vec<u8> {
+    let mut out = Writer::default();
+    out.number(facts.other_user.into())
+        .number(facts.landlock.into())
+        .number(facts.memory.into())
+        .number(facts.processes.into())
+        .number(facts.cpus.into())
+        .number(facts.copied.into());
+    out.finish()
+}
+
+/// From a payload.
+pub(super) fn decode_facts(bytes: &[u8]) -> io::Result<Enforced> {
+    let mut from = Reader::new(bytes);
+    Ok(Enforced {
+        other_user: from.number()? != 0,
+        landlock: u32::try_from(from.number()?).unwrap_or_default(),
+        memory: from.number()? != 0,
+        processes: from.number()? != 0,
+        cpus: from.number()? != 0,
+        copied: from.number()? != 0,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn full_spec() -> Spec {
+        Spec {
+            mounts: vec![
+                Mount::ReadOnly { host: "/a".into(), inside: "/b".into() },
+                Mount::ReadWrite { host: "/c".into(), inside: "/d".into() },
+                Mount::Scratch { host: "/e".into(), inside: "/f".into() },
+            ],
+            files: vec![LaidFile {
+                path: "/src/t.py".into(),
+                bytes: Secret::new(b"body".to_vec()),
+                mode: 0o444,
+            }],
+            network: Network::Bridged(vec![Bridge { port: 3128, socket: "/s".into() }]),
+            limits: Limits { memory: Some(1), processes: None, cpus: Some(2), ..Limits::default() },
+            inner_domain: true,
+            hash_after: vec!["/src".into()],
+            collect: vec![Collect { path: "/out".into(), max_file: 1, max_total: 2, max_files: 3 }],
+            steps: vec![Step {
+                argv: vec!["/bin/sh".into()],
+                env: BTreeMap::from([("A".into(), "b".into())]),
+                dir: "/src".into(),
+                stdin: vec![1, 2],
+                channel: true,
+                timeout: Duration::from_millis(1500),
+                idle: Some(Duration::from_secs(1)),
+            }],
+            stop_on_failure: true,
+        }
+    }
+
+    #[test]
+    fn a_specification_survives_the_socket() {
+        let (here, there) = UnixStream::pair().unwrap();
+        let spec = full_spec();
+        send_spec(&here, &spec).unwrap();
+        let got = receive_spec(&mut Receiver::new(&there)).unwrap();
+        assert_eq!(format!("{spec:?}"), format!("{got:?}"));
+        assert_eq!(got.files[0].bytes.expose(), b"body");
+    }
+
+    #[test]
+    fn cut_or_wrong_bytes_are_an_error() {
+        let mut out = Writer::default();
+        out.number(u64::MAX);
+        assert!(read_head(&mut Reader::new(&out.finish())).is_err());
+        let end = StepEnd {
+            end: End::Signalled(9),
+            hits: vec![Hit::Memory, Hit::Disk],
+            wall: Duration::from_millis(3),
+            peak_memory: Some(7),
+        };
+        let bytes = end.encode();
+        assert_eq!(StepEnd::decode(&bytes).unwrap(), end);
+        for length in 0..bytes.len() {
+            assert!(StepEnd::decode(&bytes[..length]).is_err());
+        }
     }
 }
