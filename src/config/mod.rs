@@ -10,6 +10,7 @@ pub mod layers;
 mod nearest;
 pub mod paths;
 mod reader;
+pub mod registries;
 pub mod repository;
 mod template;
 pub mod units;

@@ -1,5 +1,6 @@
 //! One integration binary: real repositories, real keys, real sandboxes. One module per area.
 
+mod config_registries;
 mod git;
 mod grade_attacks_python;
 mod grade_exec;
