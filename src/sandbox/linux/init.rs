@@ -284,7 +284,7 @@ fn writable(spec: &Spec) -> impl Iterator<Item = &Path> {
         Mount::ReadOnly { .. } => None,
         Mount::ReadWrite { inside, .. } | Mount::Scratch { inside, .. } => Some(inside.as_path()),
     });
-    ["/tmp", "/run", tree::HOME, "/dev"].into_iter().map(Path::new).chain(named)
+    ["/tmp", "/run", crate::sandbox::HOME, "/dev"].into_iter().map(Path::new).chain(named)
 }
 
 /// The program, once it runs.
