@@ -2,15 +2,24 @@
 //!
 //! Owns namespaces, Landlock, seccomp, limits and the probes. Must not know what a test, a task or
 //! an agent is: it runs argument lists on mounts. Docs: `docs/threat-model.md`.
+//!
+//! A caller asks [`providers`] or [`provider`] for a [`Provider`], hands it a [`spec::Spec`], and
+//! believes of what held only what [`Provider::probe`] measured.
 
 mod check;
 pub mod error;
 pub mod linux;
+pub mod none;
+pub mod probe;
 pub mod spec;
+pub mod toolchain;
 
 pub use error::{Error, Unavailable};
 pub use linux::Linux;
+pub use none::None;
+pub use probe::Probes;
 
+use spec::{Outcome, Spec};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -19,15 +28,25 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Hidden subcommand under which this binary is the launcher.
 const LAUNCHER_COMMAND: &str = "__sandbox";
+/// Hidden subcommand under which this binary, inside a sandbox, tries to get out.
+const PROBE_COMMAND: &str = "__probe";
+
+/// HOME inside every sandbox.
+pub const HOME: &str = "/home/user";
 
 /// Whether the arguments of this process (without the program) ask for a hidden subcommand of the
 /// sandbox. Then [`launcher_main`] is the whole program.
 pub fn is_launcher(mut args: impl Iterator<Item = OsString>) -> bool {
-    args.next().is_some_and(|arg| arg == LAUNCHER_COMMAND)
+    args.next()
+        .is_some_and(|arg| arg == LAUNCHER_COMMAND || arg == PROBE_COMMAND)
 }
 
 /// The hidden subcommands. Must be called before this process has a second thread.
 pub fn launcher_main() -> ExitCode {
+    let mut args = std::env::args_os().skip(1);
+    if args.next().is_some_and(|arg| arg == PROBE_COMMAND) {
+        return probe::inside::main(args.next().as_deref());
+    }
     linux::launcher_main()
 }
 
@@ -44,6 +63,53 @@ impl Default for Launcher {
         Self {
             program: PathBuf::from("/proc/self/exe"),
         }
+    }
+}
+
+/// Something that runs a [`Spec`].
+pub trait Provider: Send + Sync {
+    /// Its name in configuration and grades.
+    fn name(&self) -> &'static str;
+
+    /// What exactly ran, for the record: version of the provider and of what it rests on.
+    fn version(&self) -> String;
+
+    /// Whether it works on this machine, tried for real.
+    fn check(&self) -> Result<(), Unavailable>;
+
+    /// Runs `spec` to its end. When this returns, also with an error, everything inside is dead.
+    fn run(
+        &self,
+        spec: &Spec,
+        cancel: &Cancel,
+        events: &mut dyn FnMut(Event),
+    ) -> Result<Outcome, Error>;
+
+    /// Measures what a twin of the sandbox of `spec` holds: the same mounts, network and user,
+    /// without its files and steps, and with limits small enough to be exceeded at no cost.
+    fn probe(&self, spec: &Spec, cancel: &Cancel) -> Result<Probes, Error>;
+}
+
+/// Every provider, in the order of choice. `none` is last and only used when asked for by name.
+pub fn providers(launcher: &Launcher) -> Vec<Box<dyn Provider>> {
+    vec![Box::new(Linux::new(launcher.clone())), Box::new(None)]
+}
+
+/// The provider of that name.
+pub fn provider(name: &str, launcher: &Launcher) -> Option<Box<dyn Provider>> {
+    providers(launcher)
+        .into_iter()
+        .find(|provider| provider.name() == name)
+}
+
+/// User and group id, on the host, of programs in sandboxes. Folders that a sandbox may change
+/// ([`spec::Mount::ReadWrite`], and the top of a [`spec::Mount::Scratch`]) must belong to them.
+pub fn owner() -> (u32, u32) {
+    let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
+    if uid.is_root() {
+        (linux::NOBODY, linux::NOBODY)
+    } else {
+        (uid.as_raw(), gid.as_raw())
     }
 }
 

@@ -6,17 +6,23 @@ use super::wire::{self, Frame, Reader, Receiver, StepEnd, kind};
 use crate::base::process;
 use crate::base::redact::Secret;
 use crate::sandbox::error::{Error, Unavailable};
-use crate::sandbox::spec::{CollectedFile, Network, Outcome, Spec, StepOutcome};
-use crate::sandbox::{Cancel, Event, Launcher};
+use crate::sandbox::probe::{Probes, outside};
+use crate::sandbox::spec::{
+    CollectedFile, End, Limits, Network, Outcome, Spec, Step, StepOutcome,
+};
+use crate::sandbox::{Cancel, Event, Launcher, Provider};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Read as _};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
+/// The name in configuration and grades.
+const NAME: &str = "linux";
 /// Time for setting up, copying and reading back, beside the steps' own.
 const SLACK: Duration = Duration::from_secs(600);
 /// How long a launcher may take to end what it runs when it is told to stop.
@@ -37,14 +43,67 @@ impl Linux {
     pub fn new(launcher: Launcher) -> Self {
         Self { launcher }
     }
+}
 
-    /// The program that is started as the launcher.
-    pub fn launcher(&self) -> &Launcher {
-        &self.launcher
+impl Provider for Linux {
+    fn name(&self) -> &'static str {
+        NAME
     }
 
-    /// Runs `spec` to its end. When this returns, also with an error, everything inside is dead.
-    pub fn run(
+    fn version(&self) -> String {
+        let system = rustix::system::uname();
+        format!(
+            "{} linux {}",
+            env!("CARGO_PKG_VERSION"),
+            system.release().to_string_lossy()
+        )
+    }
+
+    fn check(&self) -> Result<(), Unavailable> {
+        let spec = Spec {
+            mounts: Vec::new(),
+            files: Vec::new(),
+            network: Network::None,
+            limits: Limits::default(),
+            inner_domain: true,
+            hash_after: Vec::new(),
+            collect: Vec::new(),
+            steps: vec![Step {
+                argv: vec!["/run/none".into()],
+                env: BTreeMap::new(),
+                dir: "/".into(),
+                stdin: Vec::new(),
+                channel: false,
+                timeout: SLACK,
+                idle: None,
+            }],
+            stop_on_failure: false,
+        };
+        let unavailable = |reason: String| Unavailable {
+            provider: NAME,
+            reason,
+            remedy: "see the other providers".to_owned(),
+        };
+        match self.run(&spec, &Cancel::default(), &mut |_| {}) {
+            // Everything was made and only the program is not there.
+            Ok(outcome) if outcome.steps[0].end == End::NotStarted(libc::ENOENT) => Ok(()),
+            Ok(outcome) => Err(unavailable(format!("{:?}", outcome.steps[0].end))),
+            Err(Error::Unavailable(unavailable)) => Err(unavailable),
+            Err(error) => {
+                let cause = std::error::Error::source(&error)
+                    .map_or_else(String::new, |source| format!(": {source}"));
+                Err(unavailable(format!("{error}{cause}")))
+            }
+        }
+    }
+
+    fn probe(&self, spec: &Spec, cancel: &Cancel) -> Result<Probes, Error> {
+        // The launcher opens this, so it is the launcher's own binary.
+        let program = PathBuf::from("/proc/self/exe");
+        outside::run(self, program, spec, cancel)
+    }
+
+    fn run(
         &self,
         spec: &Spec,
         cancel: &Cancel,
@@ -292,7 +351,7 @@ impl From<Fault> for Error {
         let source = io::Error::from_raw_os_error(fault.errno);
         if let Some(remedy) = super::super::check::remedy(&fault.what, fault.errno) {
             return Self::Unavailable(Unavailable {
-                provider: "linux",
+                provider: NAME,
                 reason: format!("cannot {}: {source}", fault.what),
                 remedy,
             });

@@ -13,7 +13,9 @@ use crate::sandbox::spec::{Limits, Mount, Spec, Step};
 use rustix::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
 use rustix::fs::{Gid, Mode, Uid};
 use rustix::io::Errno;
-use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, UnmountFlags};
+use rustix::mount::{
+    FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, UnmountFlags,
+};
 use rustix::process::{
     DumpableBehavior, Resource, Rlimit, Signal, WaitOptions, set_dumpable_behavior,
     set_parent_process_death_signal, setrlimit,
@@ -67,19 +69,10 @@ pub(super) fn main(common: &Common<'_>, step: &Step, ends: &Ends) -> ! {
     let status = match start(common, step, ends) {
         Ok(started) => started.reap(&ends.status),
         Err(fault) => {
-<<<<<<< HEAD
-            let errno = if fault.errno == 0 {
-                libc::EIO
-            } else {
-                fault.errno
-            };
-            record(&ends.status, NOT_STARTED, errno);
-=======
             let bytes = fault.encode();
             let length = i32::try_from(bytes.len()).unwrap_or_default();
             record(&ends.status, FAULT, length);
             let _ = rustix::io::write(&ends.status, &bytes);
->>>>>>> d92dd1c35aa39d553d87b7f876b9b10b757c5965
             1
         }
     };
@@ -93,18 +86,6 @@ fn record(status: &OwnedFd, tag: u8, value: i32) {
     let _ = rustix::io::write(status, &bytes);
 }
 
-<<<<<<< HEAD
-fn start(common: &Common<'_>, step: &Step, ends: &Ends) -> Result<i32, Fault> {
-    let mut keep: Vec<i32> = [
-        &ends.stdin,
-        &ends.stdout,
-        &ends.stderr,
-        &ends.status,
-        &ends.go,
-    ]
-    .map(|fd| fd.as_raw_fd())
-    .to_vec();
-=======
 fn bits(bits: u64) -> i32 {
     i32::try_from(bits).unwrap_or_default()
 }
@@ -113,7 +94,6 @@ fn start(common: &Common<'_>, step: &Step, ends: &Ends) -> Result<Started, Fault
     let mut keep: Vec<i32> = [&ends.stdin, &ends.stdout, &ends.stderr, &ends.status, &ends.go]
         .map(|fd| fd.as_raw_fd())
         .to_vec();
->>>>>>> d92dd1c35aa39d553d87b7f876b9b10b757c5965
     keep.extend(ends.channel.as_ref().map(|fd| fd.as_raw_fd()));
     sys::close_all_but(&keep).doing("close descriptors")?;
     set_parent_process_death_signal(Some(Signal::KILL)).doing("tie to the launcher")?;
@@ -178,10 +158,7 @@ fn limits(limits: &Limits, fallback: &Limits) -> Result<(), Fault> {
         set(Resource::Fsize, limits.file)?;
     }
     let files = rustix::process::getrlimit(Resource::Nofile);
-    set(
-        Resource::Nofile,
-        Some(files.maximum.unwrap_or(4096).min(4096)),
-    )?;
+    set(Resource::Nofile, Some(files.maximum.unwrap_or(4096).min(4096)))?;
     if fallback.memory.is_some() {
         set(Resource::Data, fallback.memory)?;
     }
@@ -241,10 +218,9 @@ fn still_wanted(go: BorrowedFd<'_>) -> Result<(), Fault> {
 
 /// Becomes the program; returns why it could not.
 fn program(common: &Common<'_>, step: &Step, ends: &Ends) -> Errno {
-    prepare(common, step, ends).map_or_else(
-        |errno| errno,
-        |call| sys::exec(&call.program, &call.argv, &call.env),
-    )
+    prepare(common, step, ends).map_or_else(|errno| errno, |call| {
+        sys::exec(&call.program, &call.argv, &call.env)
+    })
 }
 
 struct Call {
@@ -308,10 +284,7 @@ fn writable(spec: &Spec) -> impl Iterator<Item = &Path> {
         Mount::ReadOnly { .. } => None,
         Mount::ReadWrite { inside, .. } | Mount::Scratch { inside, .. } => Some(inside.as_path()),
     });
-    ["/tmp", "/run", tree::HOME, "/dev"]
-        .into_iter()
-        .map(Path::new)
-        .chain(named)
+    ["/tmp", "/run", crate::sandbox::HOME, "/dev"].into_iter().map(Path::new).chain(named)
 }
 
 /// The program, once it runs.

@@ -22,7 +22,7 @@ use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 
 /// The user and group of sandboxed programs when hangar runs as root.
-pub(super) const NOBODY: u32 = 65_534;
+pub(in crate::sandbox) const NOBODY: u32 = 65_534;
 /// The user and group inside a user namespace.
 const USER: u32 = 1_000;
 

@@ -21,7 +21,7 @@ mod watch;
 mod wire;
 
 pub use host::Linux;
-pub(super) use launcher::main as launcher_main;
+pub(super) use launcher::{NOBODY, main as launcher_main};
 
 /// Whether the machine has swap, to which memory of a sandbox can be written.
 pub(super) fn swap_is_on() -> bool {

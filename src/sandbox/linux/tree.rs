@@ -7,6 +7,7 @@
 use super::copy;
 use super::fault::{Doing as _, Fault};
 use super::sys;
+use crate::sandbox::HOME;
 use crate::sandbox::spec::{Mount, Spec};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, CWD, Gid, Mode, OFlags, ResolveFlags, Uid};
@@ -18,8 +19,6 @@ use rustix::mount::{
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
 
-/// HOME inside.
-pub(super) const HOME: &str = "/home/user";
 /// Bytes of tmpfs when the caller sets no bound.
 const DEFAULT_DISK: u64 = 4 << 30;
 
