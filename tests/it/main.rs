@@ -1,12 +1,12 @@
 //! One integration binary: real repositories, real keys, real sandboxes. One module per area.
 
 mod git;
+mod grade_attacks_python;
+mod grade_exec;
+mod grade_judge;
+mod grade_kit;
 mod seal;
 mod seal_age;
 mod store;
 mod trust;
 mod trust_programs;
-mod grade_attacks_python;
-mod grade_exec;
-mod grade_judge;
-mod grade_kit;
