@@ -1,6 +1,7 @@
 //! One integration binary: real repositories, real keys, real sandboxes. One module per area.
 
 mod git;
+mod grade_attacks_node;
 mod grade_attacks_python;
 mod grade_exec;
 mod grade_judge;
