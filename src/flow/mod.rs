@@ -3,4 +3,25 @@
 //! Joins `store`, `sandbox`, `grade`, `harness` and `seal`. Must not print. Design:
 //! `docs/concepts.md`, "The flow".
 
+pub mod agent;
+pub mod basecheck;
+pub mod bench;
+pub mod claim;
+pub mod decide;
+pub mod delivery;
+pub mod drive;
+mod error;
+pub mod grading;
+pub mod host;
+pub mod implementer;
+pub mod prepare;
+pub mod scratch;
+pub mod sealing;
 pub mod stage;
+pub mod subject;
+pub mod tools;
+pub mod verdict;
+pub mod version;
+pub mod writer;
+
+pub use error::Error;

@@ -33,6 +33,24 @@ impl Repository {
         self.write_leaves(&leaves)
     }
 
+    /// The tree `tree` with every path that `from_other` means as `other` has it: taken over, or
+    /// taken out where it has none.
+    pub fn with_paths_from(
+        &self,
+        tree: ObjectId,
+        other: ObjectId,
+        from_other: &dyn Fn(&[u8]) -> bool,
+    ) -> Result<ObjectId, Error> {
+        let mut leaves = self.leaves(tree)?;
+        leaves.retain(|path, _| !from_other(path));
+        leaves.extend(
+            self.leaves(other)?
+                .into_iter()
+                .filter(|(path, _)| from_other(path)),
+        );
+        self.write_leaves(&leaves)
+    }
+
     /// Writes the trees above these leaves and returns the root. Paths are checked by component.
     pub(super) fn write_leaves(&self, leaves: &BTreeMap<Vec<u8>, Leaf>) -> Result<ObjectId, Error> {
         let mut root = Folder::default();

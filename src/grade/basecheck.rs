@@ -5,16 +5,13 @@
 
 use crate::grade::report::{Fault, RunReport};
 use crate::model::criteria::Criteria;
+use crate::model::ids::CriterionId;
+use crate::model::manifest::{self, BaseStatus, Coverage};
 use crate::model::outcome::{FailureClass, Outcome, TestId};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How a test ended on the base.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "kebab-case", tag = "base", content = "class")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum BaseResult {
     /// It fails, as a test of something that is not there yet must.
     Fails(FailureClass),
@@ -37,6 +34,26 @@ impl BaseResult {
             Outcome::Environment => Self::Environment,
             Outcome::Failed(FailureClass::Compile) => Self::Unconfirmed,
             Outcome::Failed(class) => Self::Fails(class),
+        }
+    }
+
+    /// The word for it in documents. `None`: there is nothing to document, it can't be sealed.
+    pub const fn status(self) -> Option<BaseStatus> {
+        match self {
+            Self::Fails(_) => Some(BaseStatus::Fails),
+            Self::Guard => Some(BaseStatus::Guard),
+            Self::Skipped => Some(BaseStatus::Skipped),
+            Self::Unconfirmed => Some(BaseStatus::Unconfirmed),
+            Self::Environment => None,
+        }
+    }
+
+    /// Class of a failure.
+    pub const fn class(self) -> Option<FailureClass> {
+        match self {
+            Self::Fails(class) => Some(class),
+            Self::Unconfirmed => Some(FailureClass::Compile),
+            _ => None,
         }
     }
 
@@ -69,29 +86,11 @@ pub struct BaseCheck {
     /// Tests that ended differently when they were repeated.
     pub flakes: BTreeSet<TestId>,
     /// Criteria without a test that fails on the base.
-    pub uncovered: Vec<String>,
+    pub uncovered: Vec<CriterionId>,
     /// Declared dependencies that are not there: not the writer's fault, and the end of it.
     pub missing: BTreeSet<String>,
     /// What the writer must change. Empty: the tests can be sealed.
     pub complaints: Vec<String>,
-}
-
-/// How many tests ended how.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct BaseCounts {
-    /// Tests but the sentinels.
-    pub tests: u32,
-    /// They fail.
-    pub fails: u32,
-    /// They pass already.
-    pub guards: u32,
-    /// They are skipped.
-    pub skipped: u32,
-    /// They could not be compiled with the base.
-    pub unconfirmed: u32,
-    /// What they need is not there.
-    pub environment: u32,
 }
 
 impl BaseCheck {
@@ -100,21 +99,64 @@ impl BaseCheck {
         !self.missing.is_empty() || self.results.values().any(|r| *r == BaseResult::Environment)
     }
 
-    /// Counts for the manifest.
-    pub fn counts(&self) -> BaseCounts {
-        let mut counts = BaseCounts::default();
+    /// What the manifest says of each test. Tests without a result, and sentinels, are left out.
+    pub fn rows(&self, criteria: &Criteria) -> Vec<manifest::BaseResult> {
+        let named = criteria.named().into_iter();
+        named
+            .filter_map(|(alias, id)| {
+                let result = self.results.get(&id)?;
+                Some(manifest::BaseResult {
+                    alias,
+                    status: result.status()?,
+                    class: result.class(),
+                    flaky: self.flakes.contains(&id),
+                })
+            })
+            .collect()
+    }
+
+    /// What the manifest says of each criterion.
+    pub fn coverage(&self, criteria: &Criteria) -> Vec<Coverage> {
+        let fails = |id: &&TestId| self.results.get(*id).is_some_and(|r| r.counts_as_failing());
+        criteria
+            .criteria()
+            .map(|(criterion, ids)| Coverage {
+                criterion: criterion.clone(),
+                tests: count(ids.len()),
+                fails: count(ids.iter().filter(fails).count()),
+            })
+            .collect()
+    }
+
+    /// Numbers for the manifest. `files` is the number of sealed files.
+    pub fn counts(&self, criteria: &Criteria, files: usize) -> manifest::Counts {
+        let mut counts = manifest::Counts {
+            criteria: count(criteria.criteria().count()),
+            uncovered: count(self.uncovered.len()),
+            files: count(files),
+            tests: count(criteria.expected().len()),
+            sentinels: count(criteria.sentinels().len()),
+            flaky: count(self.flakes.len()),
+            ..manifest::Counts::default()
+        };
         for result in self.results.values() {
-            counts.tests += 1;
-            *match result {
-                BaseResult::Fails(_) => &mut counts.fails,
-                BaseResult::Guard => &mut counts.guards,
-                BaseResult::Skipped => &mut counts.skipped,
-                BaseResult::Unconfirmed => &mut counts.unconfirmed,
-                BaseResult::Environment => &mut counts.environment,
-            } += 1;
+            match result {
+                BaseResult::Fails(_) => counts.fails += 1,
+                BaseResult::Guard => counts.guards += 1,
+                BaseResult::Skipped => counts.skipped += 1,
+                BaseResult::Unconfirmed => {
+                    counts.fails += 1;
+                    counts.unconfirmed += 1;
+                }
+                BaseResult::Environment => {}
+            }
         }
         counts
     }
+}
+
+fn count(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
 }
 
 /// Checks hidden tests against the base.
@@ -132,7 +174,7 @@ pub fn check(evidence: &Evidence<'_>) -> BaseCheck {
     for (criterion, ids) in evidence.criteria.criteria() {
         let covers = |id: &TestId| out.results.get(id).is_some_and(|r| r.counts_as_failing());
         if !ids.iter().any(covers) {
-            out.uncovered.push(criterion.to_owned());
+            out.uncovered.push(criterion.clone());
         }
     }
     if !out
@@ -327,10 +369,19 @@ mod tests {
         }
     }
 
+    fn map() -> Criteria {
+        let known = ["c1", "c2", "c3"].map(|id| id.parse().unwrap());
+        Criteria::parse(MAP.as_bytes(), &known).unwrap()
+    }
+
+    fn uncovered(check: &BaseCheck) -> Vec<&str> {
+        check.uncovered.iter().map(CriterionId::as_str).collect()
+    }
+
     impl Case {
         fn check(&self) -> BaseCheck {
             check(&Evidence {
-                criteria: &Criteria::parse(MAP.as_bytes(), &["c1", "c2", "c3"]).unwrap(),
+                criteria: &map(),
                 listed: Some(&self.listed.iter().map(|name| id(name)).collect()),
                 runs: &self.runs,
                 sentinels: Some(&report(&[("s", self.sentinel)])),
@@ -343,10 +394,18 @@ mod tests {
     fn a_fit_suite_has_no_complaint() {
         let check = Case::default().check();
         assert_eq!(check.complaints, Vec::<String>::new());
-        assert_eq!(check.uncovered, ["c3"]);
+        assert_eq!(uncovered(&check), ["c3"]);
         assert_eq!(check.results[&id("o")], BaseResult::Guard);
-        let counts = check.counts();
+        let counts = check.counts(&map(), 2);
         assert_eq!((counts.tests, counts.fails, counts.guards), (3, 2, 1));
+        let rows = check.rows(&map());
+        let aliases: Vec<&str> = rows.iter().map(|row| row.alias.as_str()).collect();
+        assert_eq!(aliases, ["c1.1", "c2.1", "o1"]);
+        let coverage = check.coverage(&map());
+        assert_eq!(
+            (coverage[0].tests, coverage[0].fails, coverage[2].tests),
+            (1, 1, 0)
+        );
     }
 
     #[test]
@@ -361,7 +420,7 @@ mod tests {
             ..Case::default()
         }
         .check();
-        assert_eq!(check.uncovered, ["c2", "c3"]);
+        assert_eq!(uncovered(&check), ["c2", "c3"]);
         assert!(check.complaints.is_empty());
     }
 
@@ -418,8 +477,8 @@ mod tests {
             ..Case::default()
         }
         .check();
-        assert_eq!(check.uncovered, ["c3"]);
-        assert_eq!(check.counts().unconfirmed, 3);
+        assert_eq!(uncovered(&check), ["c3"]);
+        assert_eq!(check.counts(&map(), 1).unconfirmed, 3);
         assert!(check.complaints.is_empty());
     }
 

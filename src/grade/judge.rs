@@ -3,10 +3,11 @@
 //! Pure. Fails closed: whatever is not shown is not held. Reasons name no test, only counts: they
 //! stand in clear documents.
 
-use crate::grade::basecheck::BaseResult;
 use crate::grade::call::Hit;
 use crate::grade::report::{Fault, RunReport};
-use crate::model::criteria::{Alias, Criteria};
+use crate::model::criteria::Criteria;
+use crate::model::grade::{GradeCounts, TestOutcome, TestResult};
+use crate::model::manifest::BaseStatus;
 use crate::model::outcome::{FailureClass, Outcome, TestId, Trust, Verdict};
 use crate::model::plan::Plan;
 use schemars::JsonSchema;
@@ -31,7 +32,7 @@ pub struct Evidence<'a> {
     /// The approved map.
     pub criteria: &'a Criteria,
     /// The base check of the approved version.
-    pub base: &'a BTreeMap<TestId, BaseResult>,
+    pub base: &'a BTreeMap<TestId, BaseStatus>,
     /// The approved plan.
     pub plan: &'a Plan,
     /// The best verdict that the adapter's evidence supports.
@@ -144,24 +145,6 @@ const fn hit_name(hit: Hit) -> &'static str {
     }
 }
 
-/// How many expected tests ended how.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Counts {
-    /// Expected tests, without the sentinels.
-    pub tests: u32,
-    /// They passed.
-    pub passed: u32,
-    /// They failed.
-    pub failed: u32,
-    /// They were skipped.
-    pub skipped: u32,
-    /// They could not run.
-    pub environment: u32,
-    /// They were not reported.
-    pub absent: u32,
-}
-
 /// The verdict.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Judgement {
@@ -173,10 +156,10 @@ pub struct Judgement {
     pub reasons: Vec<Reason>,
     /// How the outcomes were learnt.
     pub verdict: Verdict,
-    /// Outcome of each expected test that was reported, and of each sentinel, by alias.
-    pub outcomes: BTreeMap<Alias, Outcome>,
+    /// Each expected test and each sentinel, by alias.
+    pub tests: Vec<TestResult>,
     /// Numbers.
-    pub counts: Counts,
+    pub counts: GradeCounts,
     /// Names of the tests that stand in the way, without parameter values: for the implementer's
     /// next round, and for no clear document.
     pub failing: BTreeSet<String>,
@@ -199,8 +182,8 @@ pub fn judge(evidence: &Evidence<'_>) -> Judgement {
         void,
         reasons,
         verdict,
-        outcomes: outcomes(evidence, &expected),
-        counts: counts(evidence.suite, &expected),
+        tests: tests(evidence, &expected),
+        counts: counts(evidence, &expected),
         failing,
         hits,
     }
@@ -274,11 +257,8 @@ fn differs(suite: &RunReport, sample: &RunReport, expected: &BTreeSet<TestId>) -
 fn verdict(evidence: &Evidence<'_>) -> Verdict {
     let mut verdict = evidence.ceiling;
     if verdict == Verdict::Crosschecked {
-        let by_assertion = Outcome::Failed(FailureClass::Assertion);
-        let caught = evidence.sentinels.is_some_and(|run| {
-            let failed = |id: &TestId| run.outcomes.get(id) == Some(&by_assertion);
-            evidence.criteria.sentinels().iter().any(failed)
-        });
+        let sentinels = evidence.criteria.sentinels();
+        let caught = sentinels.iter().any(|id| held(evidence, id));
         let agree =
             evidence.suite.is_sound() && evidence.sentinels.is_some_and(RunReport::is_sound);
         if !caught || !agree {
@@ -304,10 +284,10 @@ fn tests_hold(
         let base = evidence.base.get(id).copied();
         let counter = match evidence.suite.outcomes.get(id) {
             Some(Outcome::Passed) | None => continue,
-            Some(Outcome::Skipped) if base == Some(BaseResult::Skipped) => continue,
+            Some(Outcome::Skipped) if base == Some(BaseStatus::Skipped) => continue,
             Some(Outcome::Skipped) => &mut skipped,
             Some(Outcome::Environment) => &mut environment,
-            Some(Outcome::Failed(_)) if base == Some(BaseResult::Guard) => &mut guards,
+            Some(Outcome::Failed(_)) if base == Some(BaseStatus::Guard) => &mut guards,
             Some(Outcome::Failed(_)) => &mut failing,
         };
         *counter += 1;
@@ -341,7 +321,7 @@ fn conditions_hold(evidence: &Evidence<'_>, verdict: Verdict, reasons: &mut Vec<
     if !evidence
         .base
         .values()
-        .any(|result| result.counts_as_failing())
+        .any(|status| matches!(status, BaseStatus::Fails | BaseStatus::Unconfirmed))
     {
         reasons.push(Reason::Nothing);
     }
@@ -368,32 +348,55 @@ fn conditions_hold(evidence: &Evidence<'_>, verdict: Verdict, reasons: &mut Vec<
     }
 }
 
-fn outcomes(evidence: &Evidence<'_>, expected: &BTreeSet<TestId>) -> BTreeMap<Alias, Outcome> {
-    let mut out = BTreeMap::new();
-    for (id, alias) in evidence.criteria.aliases() {
-        let run = if expected.contains(&id) {
-            Some(evidence.suite)
-        } else {
-            evidence.sentinels
-        };
-        if let Some(outcome) = run.and_then(|run| run.outcomes.get(&id)) {
-            out.insert(alias, *outcome);
-        }
-    }
-    out
+fn tests(evidence: &Evidence<'_>, expected: &BTreeSet<TestId>) -> Vec<TestResult> {
+    let named = evidence.criteria.named().into_iter();
+    named
+        .map(|(alias, id)| {
+            let run = if expected.contains(&id) {
+                Some(evidence.suite)
+            } else {
+                evidence.sentinels
+            };
+            let (outcome, class) = match run.and_then(|run| run.outcomes.get(&id)) {
+                Some(Outcome::Passed) => (TestOutcome::Passed, None),
+                Some(Outcome::Failed(class)) => (TestOutcome::Failed, Some(*class)),
+                Some(Outcome::Environment) => (TestOutcome::Failed, Some(FailureClass::Error)),
+                Some(Outcome::Skipped) => (TestOutcome::Skipped, None),
+                None => (TestOutcome::Missing, None),
+            };
+            TestResult {
+                alias,
+                outcome,
+                class,
+            }
+        })
+        .collect()
 }
 
-fn counts(suite: &RunReport, expected: &BTreeSet<TestId>) -> Counts {
-    let mut counts = Counts::default();
+fn counts(evidence: &Evidence<'_>, expected: &BTreeSet<TestId>) -> GradeCounts {
+    let mut counts = GradeCounts::default();
     for id in expected {
-        counts.tests += 1;
-        *match suite.outcomes.get(id) {
+        counts.expected += 1;
+        *match evidence.suite.outcomes.get(id) {
             Some(Outcome::Passed) => &mut counts.passed,
-            Some(Outcome::Failed(_)) => &mut counts.failed,
+            Some(Outcome::Failed(_) | Outcome::Environment) => &mut counts.failed,
             Some(Outcome::Skipped) => &mut counts.skipped,
-            Some(Outcome::Environment) => &mut counts.environment,
-            None => &mut counts.absent,
+            None => &mut counts.missing,
         } += 1;
     }
+    for id in evidence.criteria.sentinels() {
+        counts.sentinels += 1;
+        if held(evidence, id) {
+            counts.sentinels_held += 1;
+        }
+    }
     counts
+}
+
+/// Whether a sentinel failed by assertion, as it must.
+fn held(evidence: &Evidence<'_>, sentinel: &TestId) -> bool {
+    let outcome = evidence
+        .sentinels
+        .and_then(|run| run.outcomes.get(sentinel));
+    outcome == Some(&Outcome::Failed(FailureClass::Assertion))
 }

@@ -3,13 +3,12 @@
 //!
 //! Format: `docs/format.md`, "criteria.json". Must not know how tests are run.
 
+use crate::model::ids::{Alias, CriterionId};
 use crate::model::outcome::TestId;
-use schemars::JsonSchema;
 use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::str::FromStr;
 
 /// Largest `criteria.json` in bytes.
 pub const MAX_BYTES: usize = 1 << 20;
@@ -26,7 +25,7 @@ const MAX_COMPLAINTS: usize = 20;
 /// once in each list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Criteria {
-    lists: Vec<(String, Vec<TestId>)>,
+    lists: Vec<(CriterionId, Vec<TestId>)>,
     others: Vec<TestId>,
     sentinels: Vec<TestId>,
     notes: String,
@@ -123,7 +122,7 @@ impl Serialize for Lists {
 
 impl Criteria {
     /// Reads the file. `known` are the task's criterion ids, in the order of the task.
-    pub fn parse<S: AsRef<str>>(bytes: &[u8], known: &[S]) -> Result<Self, Malformed> {
+    pub fn parse(bytes: &[u8], known: &[CriterionId]) -> Result<Self, Malformed> {
         if bytes.len() > MAX_BYTES {
             return Err(Malformed::new(vec![format!(
                 "it has {} bytes; at most {MAX_BYTES} are allowed",
@@ -147,8 +146,8 @@ impl Criteria {
         let lists = known
             .iter()
             .map(|id| {
-                let ids = found.get(id.as_ref()).cloned().unwrap_or_default();
-                (id.as_ref().to_owned(), ids)
+                let ids = found.get(id.as_str()).cloned().unwrap_or_default();
+                (id.clone(), ids)
             })
             .collect();
         let others = reader.list("others", &file.others);
@@ -184,7 +183,7 @@ impl Criteria {
             criteria: Lists(
                 self.lists
                     .iter()
-                    .map(|(id, ids)| (id.clone(), texts(ids)))
+                    .map(|(id, ids)| (id.to_string(), texts(ids)))
                     .collect(),
             ),
             others: texts(&self.others),
@@ -198,10 +197,8 @@ impl Criteria {
     }
 
     /// Criteria in the order of the task, each with its tests; an empty list is *uncovered*.
-    pub fn criteria(&self) -> impl Iterator<Item = (&str, &[TestId])> {
-        self.lists
-            .iter()
-            .map(|(id, ids)| (id.as_str(), ids.as_slice()))
+    pub fn criteria(&self) -> impl Iterator<Item = (&CriterionId, &[TestId])> {
+        self.lists.iter().map(|(id, ids)| (id, ids.as_slice()))
     }
 
     /// Tests that stand for no criterion.
@@ -241,24 +238,35 @@ impl Criteria {
             .collect()
     }
 
-    /// The name of each test in clear documents: criterion and position in the first criterion
-    /// that lists it, or the position in `others` or `sentinels`. Positions count from 1.
-    pub fn aliases(&self) -> BTreeMap<TestId, Alias> {
-        let mut aliases = BTreeMap::new();
-        for (criterion, ids) in &self.lists {
-            for (id, ordinal) in ids.iter().zip(1..) {
-                aliases
-                    .entry(id.clone())
-                    .or_insert_with(|| Alias::Criterion(criterion.clone(), ordinal));
+    /// Every test once with its public name, criteria first, then others, then sentinels. The name
+    /// is criterion and position in the first criterion that lists it (`c1.2`), or the position in
+    /// `others` (`o3`) or `sentinels` (`s1`). Positions count from 1.
+    pub fn named(&self) -> Vec<(Alias, TestId)> {
+        let mut seen = BTreeSet::new();
+        let mut named = Vec::new();
+        let lists = self
+            .lists
+            .iter()
+            .map(|(criterion, ids)| (format!("{criterion}."), ids))
+            .chain([
+                ("o".to_owned(), &self.others),
+                ("s".to_owned(), &self.sentinels),
+            ]);
+        for (prefix, ids) in lists {
+            for (ordinal, id) in ids.iter().enumerate() {
+                let alias = format!("{prefix}{}", ordinal + 1).parse::<Alias>();
+                if let Some(alias) = alias.ok().filter(|_| seen.insert(id.clone())) {
+                    named.push((alias, id.clone()));
+                }
             }
         }
-        for (id, ordinal) in self.others.iter().zip(1..) {
-            aliases.insert(id.clone(), Alias::Other(ordinal));
-        }
-        for (id, ordinal) in self.sentinels.iter().zip(1..) {
-            aliases.insert(id.clone(), Alias::Sentinel(ordinal));
-        }
-        aliases
+        named
+    }
+
+    /// The public name of each test, see [`Criteria::named`].
+    pub fn aliases(&self) -> BTreeMap<TestId, Alias> {
+        let named = self.named().into_iter();
+        named.map(|(alias, id)| (id, alias)).collect()
     }
 }
 
@@ -271,18 +279,14 @@ struct Reader {
 }
 
 impl Reader {
-    fn criteria<S: AsRef<str>>(
-        &mut self,
-        lists: Lists,
-        known: &[S],
-    ) -> BTreeMap<String, Vec<TestId>> {
+    fn criteria(&mut self, lists: Lists, known: &[CriterionId]) -> BTreeMap<String, Vec<TestId>> {
         let mut found = BTreeMap::new();
         for (criterion, ids) in lists.0 {
-            if known.iter().any(|id| id.as_ref() == criterion) {
+            if known.iter().any(|id| id.as_str() == criterion) {
                 let ids = self.read(&criterion, "criteria", &ids);
                 found.insert(criterion, ids);
             } else {
-                let known: Vec<&str> = known.iter().map(AsRef::as_ref).collect();
+                let known: Vec<&str> = known.iter().map(CriterionId::as_str).collect();
                 self.complaints.push(format!(
                     "the task has no criterion `{}`; it has {}",
                     short(&criterion),
@@ -347,87 +351,18 @@ fn short(text: &str) -> String {
         .collect()
 }
 
-/// The name of a test in clear documents. Written `c1.2`, `o3` or `s1`.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Alias {
-    /// Criterion id and position in its list, from 1.
-    Criterion(String, u32),
-    /// Position in `others`, from 1.
-    Other(u32),
-    /// Position in `sentinels`, from 1.
-    Sentinel(u32),
-}
-
-impl fmt::Display for Alias {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Criterion(criterion, ordinal) => write!(f, "{criterion}.{ordinal}"),
-            Self::Other(ordinal) => write!(f, "o{ordinal}"),
-            Self::Sentinel(ordinal) => write!(f, "s{ordinal}"),
-        }
-    }
-}
-
-impl FromStr for Alias {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let number = |digits: &str| {
-            let canonical = digits.bytes().all(|b| b.is_ascii_digit()) && !digits.starts_with('0');
-            digits.parse::<u32>().ok().filter(|_| canonical)
-        };
-        let parsed = if let Some((criterion, ordinal)) = text.rsplit_once('.') {
-            let fine = !criterion.is_empty()
-                && criterion.len() <= 32
-                && criterion.bytes().all(|b| b.is_ascii_alphanumeric());
-            number(ordinal)
-                .filter(|_| fine)
-                .map(|ordinal| Self::Criterion(criterion.to_owned(), ordinal))
-        } else if let Some(digits) = text.strip_prefix('o') {
-            number(digits).map(Self::Other)
-        } else {
-            text.strip_prefix('s').and_then(number).map(Self::Sentinel)
-        };
-        parsed.ok_or_else(|| format!("`{}` is no test alias (`c1.2`, `o3` or `s1`)", short(text)))
-    }
-}
-
-impl Serialize for Alias {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Alias {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?
-            .parse()
-            .map_err(de::Error::custom)
-    }
-}
-
-impl JsonSchema for Alias {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Alias".into()
-    }
-
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({
-            "type": "string",
-            "pattern": "^([0-9A-Za-z]{1,32}\\.[1-9][0-9]*|[os][1-9][0-9]*)$"
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const KNOWN: [&str; 3] = ["c1", "c2", "c10"];
+    fn known() -> Vec<CriterionId> {
+        let known = ["c1", "c2", "c10"];
+        known.iter().map(|id| id.parse().unwrap()).collect()
+    }
 
     fn parse(text: &str) -> Result<Criteria, Malformed> {
-        Criteria::parse(text.as_bytes(), &KNOWN)
+        Criteria::parse(text.as_bytes(), &known())
     }
 
     #[test]
@@ -447,7 +382,7 @@ mod tests {
         let uncovered: Vec<&str> = criteria
             .criteria()
             .filter(|(_, ids)| ids.is_empty())
-            .map(|(id, _)| id)
+            .map(|(id, _)| id.as_str())
             .collect();
         assert_eq!(uncovered, ["c1"]);
     }
@@ -457,7 +392,7 @@ mod tests {
         let criteria =
             parse(r#"{"format": 1, "criteria": {"c1": ["a"], "c2": [], "c10": []}}"#).unwrap();
         assert_eq!(
-            Criteria::parse(&criteria.to_bytes(), &KNOWN).unwrap(),
+            Criteria::parse(&criteria.to_bytes(), &known()).unwrap(),
             criteria
         );
     }
@@ -492,17 +427,7 @@ mod tests {
         ] {
             assert!(parse(text).is_err(), "{text}");
         }
-        assert!(Criteria::parse(&vec![b' '; MAX_BYTES + 1], &KNOWN).is_err());
-    }
-
-    #[test]
-    fn aliases_have_one_spelling() {
-        for text in ["c1.2", "o3", "s1", "c10.11"] {
-            assert_eq!(text.parse::<Alias>().unwrap().to_string(), text);
-        }
-        for text in ["", "c1", "c1.0", "c1.02", "o", "o+1", ".1", "x3", "c1.2.3"] {
-            assert!(text.parse::<Alias>().is_err(), "{text}");
-        }
+        assert!(Criteria::parse(&vec![b' '; MAX_BYTES + 1], &known()).is_err());
     }
 
     proptest! {
@@ -510,7 +435,7 @@ mod tests {
 
         #[test]
         fn any_bytes_are_read_without_panic(bytes: Vec<u8>) {
-            let _ = Criteria::parse(&bytes, &KNOWN);
+            let _ = Criteria::parse(&bytes, &known());
         }
 
         #[test]
@@ -522,7 +447,7 @@ mod tests {
             let text = serde_json::json!({
                 "format": 1, "criteria": {"c1": a, key: b}, "others": b, "sentinels": a
             });
-            let _ = Criteria::parse(text.to_string().as_bytes(), &KNOWN);
+            let _ = Criteria::parse(text.to_string().as_bytes(), &known());
         }
     }
 }

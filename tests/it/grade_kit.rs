@@ -5,7 +5,6 @@
 
 use hangar::base::redact::Secret;
 use hangar::grade::adapter::{Adapter, Listing, adapter};
-use hangar::grade::basecheck::BaseResult;
 use hangar::grade::call::{Call, End, Layout, Raw, Tools};
 use hangar::grade::judge::{Canary, Evidence, Judgement, judge};
 use hangar::grade::manifest::{Project, Tree};
@@ -13,7 +12,8 @@ use hangar::grade::protect::Globs;
 use hangar::grade::report::RunReport;
 use hangar::grade::suite::{SealedFile, Suite};
 use hangar::model::criteria::Criteria;
-use hangar::model::outcome::{FailureClass, Outcome, TestId, Trust, Verdict};
+use hangar::model::manifest::BaseStatus;
+use hangar::model::outcome::{Outcome, TestId, Trust, Verdict};
 use hangar::model::plan::{Framework, Plan};
 use std::collections::BTreeMap;
 use std::fs;
@@ -235,7 +235,7 @@ impl Case<'_> {
         (self.tune)(&mut bench.suite);
         bench.lay(&[], true);
         bench.list();
-        let criteria = Criteria::parse(self.map.as_bytes(), &["c1"]).unwrap();
+        let criteria = Criteria::parse(self.map.as_bytes(), &["c1".parse().unwrap()]).unwrap();
         (bench, criteria)
     }
 
@@ -250,9 +250,9 @@ impl Case<'_> {
         sample.extend(criteria.sentinels().iter().cloned());
         sample.rotate_right(1);
         let sentinels = (!criteria.sentinels().is_empty()).then(|| bench.run(&sample));
-        let base: BTreeMap<TestId, BaseResult> = expected
+        let base: BTreeMap<TestId, BaseStatus> = expected
             .iter()
-            .map(|id| (id.clone(), BaseResult::Fails(FailureClass::Assertion)))
+            .map(|id| (id.clone(), BaseStatus::Fails))
             .collect();
         judge(&Evidence {
             criteria: &criteria,

@@ -2,6 +2,7 @@
 
 mod config_registries;
 mod git;
+mod grade_attacks_node;
 mod grade_attacks_python;
 mod grade_exec;
 mod grade_judge;

@@ -4,6 +4,8 @@
 //! Adding one: a file here, a variant of [`Framework`], a line in [`adapter`] and in [`ALL`].
 
 mod exec;
+mod js_scan;
+mod node;
 
 mod pytest;
 mod python;
@@ -110,7 +112,7 @@ pub fn adapter(framework: Framework) -> &'static dyn Adapter {
         Framework::Pytest => &pytest::Pytest,
         Framework::Unittest => &unittest::Unittest,
         Framework::Cargo => todo!(),
-        Framework::Node => todo!(),
+        Framework::Node => &node::Node,
         Framework::Tap => &tap::Tap,
         Framework::Exec => &exec::Exec,
     }

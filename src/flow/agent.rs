@@ -1,0 +1,382 @@
+//! One turn of an agent program in its sandbox.
+
+use super::Error;
+use super::host::{Host, Progress};
+use super::scratch::Scratch;
+use super::sealing;
+use crate::base::redact::Secret;
+use crate::git::Repository;
+use crate::harness::adapter::{Ended, Exit, Finish, Turn};
+use crate::harness::collect::{CollectedFile, LeftOut};
+use crate::harness::egress::{Config, EgressRecord, Proxy};
+use crate::harness::exchange::{self, Criterion, Inputs, TaskFile};
+use crate::harness::lanes::Lane;
+use crate::model::digest::Digest;
+use crate::model::lane::Role;
+use crate::model::object_id::ObjectId;
+use crate::model::run::{Attachment, Egress, Harness};
+use crate::model::task::Task;
+use crate::sandbox::spec::{
+    self, Bridge, Collect, LaidFile, Limits, Mount, Network, Spec, Step, StepOutcome,
+};
+use crate::sandbox::{Event, Probes};
+use crate::seal;
+use crate::store::Store;
+use crate::store::chain::Content;
+use jiff::Timestamp;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Wall clock of one turn.
+const TOTAL: Duration = Duration::from_secs(2 * 3600);
+/// Longest silence of one turn.
+const IDLE: Duration = Duration::from_secs(20 * 60);
+/// Where hangar's own binary is seen inside. Only the kind `script` starts it.
+const BINARY: &str = "/hangar/bin";
+/// The work tree inside.
+pub const WORK: &str = "/src";
+
+/// What an agent is started with.
+#[derive(Debug)]
+pub struct Assignment<'a> {
+    /// As what.
+    pub role: Role,
+    /// Turn or round, from 1.
+    pub number: u32,
+    /// With which program.
+    pub lane: &'a Lane,
+    /// On which task.
+    pub task: &'a Task,
+    /// What it is told.
+    pub prompt: &'a str,
+    /// Files for `in/previous/`: relative path and content.
+    pub previous: Vec<(PathBuf, Secret)>,
+    /// The pinned repository on the host.
+    pub work: &'a Path,
+    /// Whether what it does to the work tree is thrown away with the sandbox.
+    pub throw_away: bool,
+    /// Bounds on what is collected from `out/`.
+    pub collect: Collect,
+}
+
+/// What a turn left.
+#[derive(Debug)]
+pub struct Turned {
+    /// What the program says.
+    pub finish: Finish,
+    /// Files of `out/`.
+    pub files: Vec<CollectedFile>,
+    /// What of `out/` was left out.
+    pub left_out: Vec<LeftOut>,
+    /// Both streams, one after the other.
+    pub transcript: Secret,
+    /// What the sandbox held.
+    pub probes: Probes,
+    /// Requests through the proxy.
+    pub egress: Vec<EgressRecord>,
+    /// Start.
+    pub started: Timestamp,
+    /// End.
+    pub ended: Timestamp,
+}
+
+impl Turned {
+    /// The egress table of a run document.
+    pub fn egress_table(&self) -> Egress {
+        let count = |allowed: bool| {
+            let matching = self
+                .egress
+                .iter()
+                .filter(|record| record.is_allowed() == allowed);
+            u32::try_from(matching.count()).unwrap_or(u32::MAX)
+        };
+        Egress {
+            allowed: count(true),
+            refused: count(false),
+        }
+    }
+}
+
+/// Bounds on what is read from an agent's `out/`.
+pub fn collect_bounds(folder: &str) -> Collect {
+    Collect {
+        path: Path::new(exchange::INSIDE).join(folder),
+        max_file: 16 << 20,
+        max_total: 128 << 20,
+        max_files: 4096,
+    }
+}
+
+/// Runs one turn to its end.
+pub fn turn(host: &Host<'_>, store: &Store, assignment: Assignment<'_>) -> Result<Turned, Error> {
+    let exchange_dir = Path::new(exchange::INSIDE);
+    let turn = Turn {
+        role: assignment.role,
+        number: assignment.number,
+        exchange: exchange_dir,
+        work: Path::new(WORK),
+        hangar: Path::new(BINARY),
+        env: &host.env,
+        total: TOTAL,
+        idle: IDLE,
+    };
+    let launch = assignment.lane.adapter.launch(&turn)?;
+    let proxy = Proxy::start(Config::new(
+        assignment.lane.name.to_string(),
+        launch.hosts.clone(),
+    ))
+    .map_err(|error| Error::missing(error.to_string(), "run the command again"))?;
+    let bridges: Vec<Bridge> = proxy
+        .bridges()
+        .iter()
+        .map(|bridge| Bridge {
+            port: bridge.port,
+            socket: bridge.socket.clone(),
+        })
+        .collect();
+    let mut env = environment();
+    env.extend(
+        proxy
+            .environment()
+            .into_iter()
+            .map(|(name, value)| (name.into(), value.into())),
+    );
+    env.extend(launch.env.expose().clone());
+    let collect = assignment.collect.clone();
+    let collected_root = collect.path.clone();
+    let spec = Spec {
+        mounts: mounts(&assignment, &launch.read_only)?,
+        files: laid(&assignment)?,
+        network: Network::Bridged(bridges),
+        limits: Limits {
+            memory: Some(8 << 30),
+            processes: Some(4096),
+            disk: Some(4 << 30),
+            output: Some(64 << 20),
+            file: Some(4 << 30),
+            cpus: None,
+        },
+        inner_domain: true,
+        hash_after: Vec::new(),
+        collect: vec![collect],
+        steps: vec![Step {
+            argv: launch.argv.clone(),
+            env,
+            dir: WORK.into(),
+            stdin: launch.stdin.clone(),
+            channel: false,
+            timeout: launch.total,
+            idle: launch.idle,
+        }],
+        stop_on_failure: true,
+    };
+    let probes = host.provider.probe(&spec, &host.cancel)?;
+    let started = store.clock.now();
+    let outcome = run(host, &spec, assignment.role)?;
+    let ended = store.clock.now();
+    let egress = proxy.finish();
+    let step = outcome.steps.into_iter().next().unwrap_or_default();
+    let finish = assignment.lane.adapter.read(&Ended {
+        exit: exit(&step),
+        stdout: &step.stdout,
+        stderr: &step.stderr,
+    });
+    let files = outcome
+        .collected
+        .into_iter()
+        .filter_map(|file| {
+            CollectedFile::below(&collected_root, &file.path, file.executable, file.bytes)
+        })
+        .collect();
+    let left_out = outcome
+        .not_collected
+        .iter()
+        .filter_map(|(path, why)| LeftOut::below(&collected_root, path, why))
+        .collect();
+    Ok(Turned {
+        finish,
+        files,
+        left_out,
+        transcript: Secret::new([step.stdout, step.stderr].concat()),
+        probes,
+        egress,
+        started,
+        ended,
+    })
+}
+
+/// A writer's stream may hold tests, so it is not shown.
+fn run(host: &Host<'_>, spec: &Spec, role: Role) -> Result<spec::Outcome, Error> {
+    let progress = host.progress;
+    let mut show = |event: Event| {
+        if role == Role::Writer {
+            return;
+        }
+        if let Event::Stdout(line) | Event::Stderr(line) = event {
+            progress(Progress::Output(
+                String::from_utf8_lossy(&line).into_owned(),
+            ));
+        }
+    };
+    Ok(host.provider.run(spec, &host.cancel, &mut show)?)
+}
+
+fn environment() -> BTreeMap<OsString, OsString> {
+    [
+        ("PATH", "/usr/local/bin:/usr/bin:/bin"),
+        ("HOME", crate::sandbox::HOME),
+        ("LANG", "C.UTF-8"),
+        ("TZ", "UTC"),
+        ("USER", "user"),
+    ]
+    .into_iter()
+    .map(|(name, value)| (name.into(), value.into()))
+    .collect()
+}
+
+fn mounts(
+    assignment: &Assignment<'_>,
+    read_only: &[crate::harness::adapter::Bind],
+) -> Result<Vec<Mount>, Error> {
+    let (host, inside) = (assignment.work.to_owned(), PathBuf::from(WORK));
+    let mut mounts = vec![if assignment.throw_away {
+        Mount::Scratch { host, inside }
+    } else {
+        Mount::ReadWrite { host, inside }
+    }];
+    if assignment.lane.adapter.kind() == crate::harness::script::KIND {
+        let binary = std::env::current_exe().map_err(|error| {
+            Error::missing(
+                format!("hangar can't find its own binary: {error}"),
+                "reinstall it",
+            )
+        })?;
+        mounts.push(Mount::ReadOnly {
+            host: binary,
+            inside: BINARY.into(),
+        });
+    }
+    mounts.extend(read_only.iter().map(|bind| Mount::ReadOnly {
+        host: bind.host.clone(),
+        inside: bind.inside.clone(),
+    }));
+    Ok(mounts)
+}
+
+fn laid(assignment: &Assignment<'_>) -> Result<Vec<LaidFile>, Error> {
+    let task = assignment.task;
+    let file = TaskFile {
+        format: 1,
+        id: task.id.as_str(),
+        role: assignment.role.as_str(),
+        turn: assignment.number,
+        title: &task.title,
+        mandate: &task.mandate,
+        criteria: criteria(task),
+    };
+    let inputs = Inputs {
+        prompt: assignment.prompt,
+        task: &file,
+        context: "",
+        previous: assignment.previous.clone(),
+    };
+    let laid = inputs.laid(Path::new(exchange::INSIDE)).map_err(|error| {
+        Error::refused(
+            format!("the task can't be written as JSON: {error}"),
+            "edit the task",
+        )
+    })?;
+    Ok(laid
+        .into_iter()
+        .map(|file| LaidFile {
+            path: file.path,
+            bytes: file.bytes,
+            mode: file.mode,
+        })
+        .collect())
+}
+
+/// A task's criteria as prompts take them.
+pub fn criteria(task: &Task) -> Vec<Criterion<'_>> {
+    task.criteria
+        .iter()
+        .map(|one| Criterion {
+            id: one.id.as_str(),
+            text: &one.text,
+        })
+        .collect()
+}
+
+const fn exit(step: &StepOutcome) -> Exit {
+    match step.end {
+        spec::End::Exited(code) => Exit::Code(code),
+        spec::End::Signalled(signal) => Exit::Signal(signal),
+        spec::End::TimedOut => Exit::TimedOut,
+        spec::End::Idle => Exit::Idle,
+        spec::End::NotStarted(errno) => Exit::NotStarted(errno),
+    }
+}
+
+/// A repository that holds only what is reachable from `base`, with the files of `files` (a tree)
+/// instead of the base's where one is given.
+pub fn pinned(
+    repo: &Repository,
+    scratch: &Scratch,
+    base: ObjectId,
+    files: Option<ObjectId>,
+) -> Result<PathBuf, Error> {
+    let owner = Some(crate::sandbox::owner());
+    let work = scratch.folder("work")?;
+    repo.make_pinned(base, &work, None, owner)?;
+    let Some(tree) = files else { return Ok(work) };
+    let next = scratch.folder("next")?;
+    repo.materialise(tree, &next, owner)?;
+    let moved = fs::rename(work.join(".git"), next.join(".git"));
+    moved.map_err(|source| crate::base::files::Error {
+        action: "move",
+        path: work,
+        source,
+    })?;
+    Ok(next)
+}
+
+/// The harness table of a run document.
+pub fn harness_table(lane: &Lane, template: Digest) -> Harness {
+    Harness {
+        name: lane.name.to_string(),
+        kind: lane.adapter.kind().to_owned(),
+        version: String::new(),
+        model: lane.model.clone().unwrap_or_default(),
+        effort: lane.effort.clone().unwrap_or_default(),
+        prompt: template,
+    }
+}
+
+/// A file of a run's commit with its entry in the document. A sealed one is age-encrypted to the
+/// task's recipients, because it may hold test ids.
+pub fn attach(
+    store: &Store,
+    task: &Task,
+    name: &str,
+    bytes: &[u8],
+    sealed: bool,
+) -> Result<(Attachment, (String, Content)), Error> {
+    let (name, stored) = if sealed {
+        let recipients = sealing::recipients(store, task)?;
+        (
+            format!("{name}.zst.age"),
+            seal::encrypt(&packed, &recipients)?,
+        )
+    } else {
+        (name.to_owned(), bytes.to_vec())
+    };
+    let attachment = Attachment {
+        name: name.clone(),
+        sha256: Digest::of(&stored),
+        sealed,
+    };
+    Ok((attachment, (name, Content::File(stored))))
+}

@@ -1,0 +1,229 @@
+//! The base check: hidden tests on the untouched base, before anything is sealed.
+
+use super::Error;
+use super::bench::Bench;
+use super::host::Host;
+use super::prepare::{Prepared, prepare};
+use super::scratch::Scratch;
+use super::tools::Toolbox;
+use crate::git::Repository;
+use crate::grade::adapter::{Listing, adapter};
+use crate::grade::basecheck::{self, BaseCheck, Evidence};
+use crate::grade::call::Layout;
+use crate::grade::manifest::{Project, Tree};
+use crate::grade::protect::Globs;
+use crate::grade::report::RunReport;
+use crate::grade::suite::{SealedFile, Suite};
+use crate::model::criteria::Criteria;
+use crate::model::object_id::ObjectId;
+use crate::model::outcome::TestId;
+use crate::model::plan::Plan;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+/// A base that is ready to be tested: written out, dependencies there, programs found.
+#[derive(Debug)]
+pub struct Ground {
+    /// The base's tree, written out.
+    pub tree: PathBuf,
+    /// Dependencies.
+    pub prepared: Option<Prepared>,
+    /// Programs.
+    pub toolbox: Toolbox,
+    /// What the base says of itself.
+    pub project: Project,
+    /// Holds `tree`.
+    _scratch: Scratch,
+}
+
+impl Ground {
+    /// Makes the base of a plan ready.
+    pub fn new(
+        host: &Host<'_>,
+        repo: &Repository,
+        base: ObjectId,
+        plan: &Plan,
+    ) -> Result<Self, Error> {
+        let prepared = prepare(host, repo, base, plan)?;
+        let toolbox = Toolbox::find(host, adapter(plan.framework), plan, prepared.as_ref())?;
+        let project = project(repo, base, plan)?;
+        let scratch = Scratch::new(&host.cache)?;
+        let tree = scratch.folder("base")?;
+        repo.materialise(
+            repo.read_commit(base)?.tree,
+            &tree,
+            Some(crate::sandbox::owner()),
+        )?;
+        Ok(Self {
+            tree,
+            prepared,
+            toolbox,
+            project,
+            _scratch: scratch,
+        })
+    }
+
+    /// The sandbox over this base.
+    pub fn bench<'a>(&'a self, host: &'a Host<'a>, plan: &'a Plan) -> Bench<'a> {
+        Bench {
+            host,
+            plan,
+            tree: &self.tree,
+            prepared: self.prepared.as_ref(),
+            toolbox: &self.toolbox,
+        }
+    }
+
+    /// A suite of these files over this base.
+    pub fn suite(&self, plan: &Plan, files: Vec<SealedFile>) -> Suite {
+        Suite {
+            plan: plan.clone(),
+            tools: self.toolbox.tools.clone(),
+            layout: Layout::default(),
+            files,
+            project: self.project.clone(),
+            known: Vec::new(),
+        }
+    }
+
+    /// Shows that the runner is there and that the base's own tests can be collected.
+    pub fn preflight(&self, host: &Host<'_>, plan: &Plan) -> Result<(), Error> {
+        let bench = self.bench(host, plan);
+        let suite = self.suite(plan, Vec::new());
+        let calls = bench.adapter().preflight(&suite);
+        if calls.is_empty() {
+            return Ok(());
+        }
+        let ran = bench.run(&suite, calls)?;
+        match bench
+            .adapter()
+            .read_preflight(&suite, &ran.calls)
+            .into_iter()
+            .next()
+        {
+            None => Ok(()),
+            Some(missing) => Err(Error::missing(missing.what, missing.remedy)),
+        }
+    }
+}
+
+/// What the base says of itself.
+pub fn project(repo: &Repository, base: ObjectId, plan: &Plan) -> Result<Project, Error> {
+    let tree = repo.read_commit(base)?.tree;
+    let listing = repo.listing(tree)?.listing;
+    let paths: Vec<String> = listing
+        .iter()
+        .filter_map(|(path, _)| String::from_utf8(path.to_vec()).ok())
+        .collect();
+    let read = |path: &str| repo.blob_at(base, path, 4 << 20).ok().flatten();
+    let globs = Globs::new(&plan.tests)?;
+    Ok(Project::of(
+        plan.framework,
+        &globs,
+        Tree {
+            paths: &paths,
+            read: &read,
+        },
+    ))
+}
+
+/// What hidden tests did on the base.
+#[derive(Debug)]
+pub struct Checked {
+    /// The classification, or complaints for the writer.
+    pub check: BaseCheck,
+    /// Every test id, sentinels included.
+    pub known: Vec<TestId>,
+}
+
+/// Lists and runs hidden tests on the base and classifies each. `Err(Ok(text))` is never used:
+/// what the writer must mend stands in [`BaseCheck::complaints`].
+pub fn check(
+    host: &Host<'_>,
+    ground: &Ground,
+    plan: &Plan,
+    files: Vec<SealedFile>,
+    criteria: &Criteria,
+) -> Result<Checked, Error> {
+    let bench = ground.bench(host, plan);
+    let mut suite = ground.suite(plan, files);
+    let listed = match list(&bench, &suite)? {
+        Ok(listed) => listed,
+        Err(complaints) => {
+            return Ok(Checked {
+                check: BaseCheck {
+                    complaints,
+                    ..BaseCheck::default()
+                },
+                known: Vec::new(),
+            });
+        }
+    };
+    let expected: Vec<TestId> = criteria.expected().into_iter().collect();
+    suite.known = expected
+        .iter()
+        .chain(criteria.sentinels())
+        .cloned()
+        .collect();
+    let file_of: BTreeMap<TestId, String> = suite
+        .known
+        .iter()
+        .filter_map(|id| Some((id.clone(), bench.adapter().file_of(&suite, id)?.to_owned())))
+        .collect();
+    let mut runs = Vec::new();
+    for _ in 0..plan.repeat.max(1) {
+        host.check_cancel()?;
+        runs.push(run(&bench, &suite, &expected)?);
+    }
+    let sentinels = match criteria.sentinels() {
+        [] => None,
+        ids => Some(run(&bench, &suite, ids)?),
+    };
+    let check = basecheck::check(&Evidence {
+        criteria,
+        listed: listed.as_ref(),
+        runs: &runs,
+        sentinels: sentinels.as_ref(),
+        file_of: &file_of,
+    });
+    Ok(Checked {
+        check,
+        known: suite.known,
+    })
+}
+
+type Listed = Result<Option<BTreeSet<TestId>>, Vec<String>>;
+
+fn list(bench: &Bench<'_>, suite: &Suite) -> Result<Listed, Error> {
+    let listing = match bench.adapter().list(suite) {
+        Ok(listing) => listing,
+        Err(unlistable) => return Ok(Err(unlistable.0)),
+    };
+    Ok(match listing {
+        Listing::Known(ids) => Ok(Some(ids.into_iter().collect())),
+        Listing::OnlyByRunning => Ok(None),
+        Listing::Ask(call) => {
+            let ran = bench.run(suite, vec![call])?;
+            let Some((call, raw)) = ran.calls.first() else {
+                return Err(Error::missing(
+                    "the tests could not be listed",
+                    "run the command again",
+                ));
+            };
+            match bench.adapter().read_list(suite, call, raw) {
+                Ok(ids) => Ok(Some(ids.into_iter().collect())),
+                Err(unlistable) => Err(unlistable.0),
+            }
+        }
+    })
+}
+
+/// Runs these tests once and reads what came out.
+fn run(bench: &Bench<'_>, suite: &Suite, ids: &[TestId]) -> Result<RunReport, Error> {
+    if ids.is_empty() {
+        return Ok(RunReport::default());
+    }
+    let calls = bench.adapter().run(suite, ids);
+    let ran = bench.run(suite, calls)?;
+    Ok(bench.adapter().read(suite, ids, &ran.calls))
+}

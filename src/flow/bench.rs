@@ -1,0 +1,200 @@
+//! The sandbox in which tests run: a tree, tools, sealed files, no network.
+
+use super::Error;
+use super::host::Host;
+use super::prepare::Prepared;
+use super::tools::Toolbox;
+use crate::base::redact::Secret;
+use crate::grade::adapter::{Adapter, adapter};
+use crate::grade::call::{Call, End, Hit, Layout, Raw};
+use crate::grade::suite::Suite;
+use crate::model::digest::Digest;
+use crate::model::plan::Plan;
+use crate::sandbox::spec::{
+    self, LaidFile, Limits, Mount, Network, Outcome, Spec, Step, StepOutcome,
+};
+use std::collections::BTreeMap;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+use std::time::Duration;
+
+/// A tree on the host's disk with everything that running tests on it needs.
+#[derive(Debug, Clone, Copy)]
+pub struct Bench<'a> {
+    /// This machine.
+    pub host: &'a Host<'a>,
+    /// How tests are run.
+    pub plan: &'a Plan,
+    /// The tree under test, written out without the sealed files.
+    pub tree: &'a Path,
+    /// What `prepare` left.
+    pub prepared: Option<&'a Prepared>,
+    /// Programs and what of the host they need.
+    pub toolbox: &'a Toolbox,
+}
+
+/// What the calls of one run left.
+#[derive(Debug)]
+pub struct Ran {
+    /// Each call that was started, with its outcome.
+    pub calls: Vec<(Call, Raw)>,
+    /// Whether the sealed files were the same after the run.
+    pub tests_intact: bool,
+    /// Whether every other file of the tree was the same after the run.
+    pub tree_intact: bool,
+    /// Wall time of the calls together.
+    pub wall: Duration,
+}
+
+impl Bench<'_> {
+    /// The framework's adapter.
+    pub fn adapter(&self) -> &'static dyn Adapter {
+        adapter(self.plan.framework)
+    }
+
+    /// Runs calls in one sandbox with the sealed files of `suite` laid last.
+    pub fn run(&self, suite: &Suite, calls: Vec<Call>) -> Result<Ran, Error> {
+        self.run_checked(suite, calls, &BTreeMap::new())
+    }
+
+    /// The same, and compares the tree afterwards with `before`: path → SHA-256 of every regular
+    /// file and link target of the tree without the sealed files. Empty is not compared.
+    pub fn run_checked(
+        &self,
+        suite: &Suite,
+        calls: Vec<Call>,
+        before: &BTreeMap<Vec<u8>, Digest>,
+    ) -> Result<Ran, Error> {
+        let spec = self.spec(suite, &calls);
+        let outcome = self.host.run_silent(&spec)?;
+        Ok(Ran {
+            tests_intact: tests_intact(suite, &outcome),
+            tree_intact: tree_intact(suite, before, &outcome),
+            wall: outcome.steps.iter().map(|step| step.wall).sum(),
+            calls: calls
+                .into_iter()
+                .zip(outcome.steps.into_iter().map(raw))
+                .collect(),
+        })
+    }
+
+    /// The sandbox for these calls. The probes run in a twin of exactly this one.
+    pub fn spec(&self, suite: &Suite, calls: &[Call]) -> Spec {
+        let mut mounts = vec![Mount::Scratch {
+            host: self.tree.to_owned(),
+            inside: suite.layout.src.clone(),
+        }];
+        mounts.extend(self.toolbox.mounts());
+        mounts.extend(self.prepared.into_iter().flat_map(Prepared::mounts));
+        Spec {
+            mounts,
+            files: self.files(suite),
+            network: Network::None,
+            limits: limits(self.plan),
+            inner_domain: true,
+            hash_after: vec![suite.layout.src.clone()],
+            collect: Vec::new(),
+            steps: calls.iter().map(step).collect(),
+            stop_on_failure: false,
+        }
+    }
+
+    fn files(&self, suite: &Suite) -> Vec<LaidFile> {
+        let scripts = self
+            .adapter()
+            .scripts(&suite.layout)
+            .into_iter()
+            .map(|script| LaidFile {
+                path: script.path,
+                bytes: Secret::new(script.text.as_bytes().to_vec()),
+                mode: 0o444,
+            });
+        let sealed = suite.files.iter().map(|file| LaidFile {
+            path: suite.inside(&file.path),
+            bytes: file.text.clone(),
+            mode: if file.executable { 0o555 } else { 0o444 },
+        });
+        scripts.chain(sealed).collect()
+    }
+}
+
+/// Bounds of a plan as a sandbox takes them.
+pub fn limits(plan: &Plan) -> Limits {
+    Limits {
+        memory: Some(plan.limits.memory),
+        processes: Some(plan.limits.processes),
+        disk: Some(plan.limits.disk),
+        output: Some(plan.limits.output),
+        file: Some(plan.limits.disk),
+        cpus: None,
+    }
+}
+
+fn step(call: &Call) -> Step {
+    Step {
+        argv: call.argv.clone(),
+        env: call.env.clone(),
+        dir: call.dir.clone(),
+        stdin: call.stdin.clone(),
+        channel: call.channel,
+        timeout: call.timeout,
+        idle: None,
+    }
+}
+
+fn raw(step: StepOutcome) -> Raw {
+    let mut hits: Vec<Hit> = step.hits.iter().map(hit).collect();
+    let end = match step.end {
+        spec::End::Exited(code) => End::Exited(code),
+        spec::End::Signalled(signal) => End::Signalled(signal),
+        spec::End::TimedOut | spec::End::Idle => {
+            hits.push(Hit::Time);
+            End::TimedOut
+        }
+        spec::End::NotStarted(errno) => End::NotStarted(errno),
+    };
+    Raw {
+        end,
+        stdout: step.stdout,
+        stderr: step.stderr,
+        channel: step.channel.unwrap_or_default(),
+        hits,
+    }
+}
+
+fn hit(hit: &spec::Hit) -> Hit {
+    match hit {
+        spec::Hit::Memory => Hit::Memory,
+        spec::Hit::Processes => Hit::Processes,
+        spec::Hit::Output => Hit::Output,
+        spec::Hit::FileSize => Hit::FileSize,
+        spec::Hit::Disk => Hit::Disk,
+    }
+}
+
+fn inside_key(layout: &Layout, path: &[u8]) -> Vec<u8> {
+    [layout.src.as_os_str().as_bytes(), b"/", path].concat()
+}
+
+/// Whether every sealed file still has its content.
+fn tests_intact(suite: &Suite, outcome: &Outcome) -> bool {
+    suite.files.iter().all(|file| {
+        let key = inside_key(&suite.layout, file.path.as_bytes());
+        outcome.hashes.get(&key) == Some(Digest::of(file.text.expose()).as_bytes())
+    })
+}
+
+/// Whether every other file that was there still has its content. New files are no change.
+fn tree_intact(suite: &Suite, before: &BTreeMap<Vec<u8>, Digest>, outcome: &Outcome) -> bool {
+    before
+        .iter()
+        .filter(|(path, _)| !is_sealed(suite, path))
+        .all(|(path, digest)| {
+            let key = inside_key(&suite.layout, path);
+            outcome.hashes.get(&key) == Some(digest.as_bytes())
+        })
+}
+
+fn is_sealed(suite: &Suite, path: &[u8]) -> bool {
+    suite.files.iter().any(|file| file.path.as_bytes() == path)
+}

@@ -1,0 +1,170 @@
+//! What a person decides: approve, reject, adjudicate.
+
+use super::Error;
+use crate::base::random;
+use crate::model::approval::{Action, Approval};
+use crate::model::authority::{Act, may};
+use crate::model::digest::Digest;
+use crate::model::event::Change;
+use crate::model::manifest::Manifest;
+use crate::store::Store;
+use crate::store::dossier::{Dossier, Held};
+use crate::store::identity::Identity;
+use crate::store::write::Written;
+use jiff::ToSpan as _;
+
+/// How a person came to a decision.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Look {
+    /// Seconds from the first look at the card.
+    pub seconds: Option<u64>,
+    /// Sealed files opened.
+    pub files_opened: u32,
+}
+
+/// Variables that agent programs set for what they start. A decision from such an environment is
+/// refused, whatever key it holds.
+pub const AGENT_VARIABLES: [&str; 8] = [
+    "HANGAR_EXCHANGE",
+    "CLAUDECODE",
+    "CLAUDE_CODE_ENTRYPOINT",
+    "CODEX_SANDBOX",
+    "CODEX_SANDBOX_NETWORK_DISABLED",
+    "GEMINI_CLI",
+    "OPENCODE",
+    "CURSOR_AGENT",
+];
+
+/// Refuses to decide in an agent's environment.
+pub fn refuse_agents<K: AsRef<std::ffi::OsStr>>(
+    names: impl IntoIterator<Item = K>,
+) -> Result<(), Error> {
+    let agent = names
+        .into_iter()
+        .find(|name| AGENT_VARIABLES.iter().any(|known| name.as_ref() == *known));
+    match agent {
+        None => Ok(()),
+        Some(name) => Err(Error::refused(
+            format!(
+                "this is an agent's environment ({} is set), and no agent decides",
+                name.as_ref().display()
+            ),
+            "decide in a terminal of your own",
+        )),
+    }
+}
+
+/// Signs a decision about a manifest.
+pub fn decide(
+    store: &Store,
+    dossier: &Dossier,
+    seal: &Held<Manifest>,
+    person: &Identity<'_>,
+    action: Action,
+    reason: &str,
+    look: Look,
+) -> Result<Written, Error> {
+    let task = &dossier.history.task;
+    if !may(&person.actor, Act::Decide, &task.requester) {
+        return Err(Error::refused(
+            format!("{} may not decide about this task", person.principal()),
+            format!(
+                "its requester {}, an approver or an admin can",
+                task.requester
+            ),
+        ));
+    }
+    let state = task.state;
+    if state.is_terminal() {
+        return Err(Error::refused(
+            format!("the task is {state}; there is nothing to decide"),
+            "see `hangar task show`",
+        ));
+    }
+    if action == Action::Approve && seal.value().text != task.text_digest() {
+        return Err(Error::refused(
+            "the task's text was edited after these tests were written",
+            "run the task again, so that a new version is written",
+        ));
+    }
+    if action == Action::Reject && reason.trim().is_empty() {
+        return Err(Error::refused(
+            "a rejection needs a reason",
+            "give it with --reason",
+        ));
+    }
+    let now = store.clock.now();
+    let days = i64::from(store.policy.newest().root.acceptance.approval_days);
+    let not_after = now.checked_add((days * 24).hours()).unwrap_or(now);
+    let approval = Approval {
+        format: 1,
+        repo: store.policy.repo(),
+        task: task.id.clone(),
+        manifest: seal.digest(),
+        version: seal.value().version,
+        action,
+        reason: reason.trim().to_owned(),
+        nonce: random::hex::<16>(),
+        not_after: (action == Action::Approve).then(|| not_after.to_string()),
+        seconds: look.seconds,
+        files_opened: look.files_opened,
+        signer: person.table(now),
+    };
+    let reference = store
+        .layout
+        .approval(&task.id, &seal.digest(), person.key());
+    let note = match action {
+        Action::Approve => "approve",
+        Action::Reject => "reject",
+    };
+    Ok(store.append_document(&reference, person, &approval, Vec::new(), note)?)
+}
+
+/// Says which of contradictory documents stands.
+pub fn adjudicate(
+    store: &Store,
+    dossier: &Dossier,
+    person: &Identity<'_>,
+    stands: Digest,
+    documents: &[Digest],
+    reason: &str,
+) -> Result<(), Error> {
+    if !documents.contains(&stands) {
+        return Err(Error::refused(
+            "this document is not one of those that contradict each other",
+            format!(
+                "choose one of {}",
+                documents
+                    .iter()
+                    .map(Digest::short)
+                    .collect::<Vec<_>>()
+                    .join(", ")
+            ),
+        ));
+    }
+    let falls: Vec<Digest> = documents
+        .iter()
+        .copied()
+        .filter(|digest| *digest != stands)
+        .collect();
+    let change = Change::Adjudicate {
+        stands,
+        falls,
+        reason: reason.to_owned(),
+    };
+    store.change_task(dossier.id(), person, |_| Ok(vec![change.clone()]))?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_agents_environment_is_refused_and_a_persons_is_not() {
+        assert!(refuse_agents(["PATH", "HOME", "TERM"]).is_ok());
+        for name in AGENT_VARIABLES {
+            assert!(refuse_agents(["PATH", name]).is_err(), "{name}");
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! Stage `delivering`: the result as one commit on a branch, with trailers that `verify` checks.
+
+use super::Error;
+use super::host::Host;
+use super::stage::{Decision, standing};
+use crate::git::{self, BranchCommit, CommitDraft, Expected};
+use crate::model::digest::Digest;
+use crate::model::event::Change;
+use crate::model::grade::Grade;
+use crate::model::object_id::ObjectId;
+use crate::model::run::Run;
+use crate::model::task::{Flow, Task};
+use crate::store::Store;
+use crate::store::dossier::{Dossier, Held};
+use crate::store::identity::Identity;
+
+/// What was delivered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Delivered {
+    /// Branch, without `refs/heads/`.
+    pub branch: String,
+    /// The commit.
+    pub commit: ObjectId,
+}
+
+/// Trailer that names the task.
+pub const TASK_TRAILER: &str = "Hangar-Task";
+/// Trailer with `passed` or `none`.
+pub const ACCEPTANCE_TRAILER: &str = "Hangar-Acceptance";
+/// Trailer that names the grade.
+pub const GRADE_TRAILER: &str = "Hangar-Grade";
+/// Trailer that names the manifest.
+pub const MANIFEST_TRAILER: &str = "Hangar-Manifest";
+/// Trailer that names the run.
+pub const RUN_TRAILER: &str = "Hangar-Run";
+/// Trailer of the commit that lands a published suite.
+pub const SUITE_TRAILER: &str = "Hangar-Suite";
+
+/// Puts the result of `run` on the task's branch. Approval, run and grade are checked again from
+/// the refs. The same task updates the same branch.
+pub fn deliver(
+    host: &Host<'_>,
+    store: &Store,
+    dossier: &Dossier,
+    run: Digest,
+    grade: Option<Digest>,
+    pattern: &str,
+) -> Result<Delivered, Error> {
+    let task = &dossier.history.task;
+    let run = dossier
+        .runs
+        .iter()
+        .find(|held| held.digest() == run)
+        .ok_or_else(|| gone("run"))?;
+    let grade = match grade {
+        Some(digest) => Some(checked_grade(store, dossier, run, digest)?),
+        None if task.flow == Flow::TestFirst => return Err(gone("grade")),
+        None => None,
+    };
+    let branch = branch_name(pattern, task);
+    let commit = commit_on_branch(store, task, run, grade, &branch)?;
+    let worker = Identity::of(&store.policy, host.worker.signer())?;
+    let change = Change::Deliver {
+        branch: format!("refs/heads/{branch}"),
+        commit,
+        run: run.digest(),
+        grade: grade.map(Held::digest),
+        manifest: grade.map(|grade| grade.value().manifest),
+    };
+    store.change_task(dossier.id(), &worker, |_| Ok(vec![change.clone()]))?;
+    Ok(Delivered { branch, commit })
+}
+
+/// Puts a result that was not accepted on the task's branch, marked as such, and ends the task as
+/// failed.
+pub fn give_up(
+    host: &Host<'_>,
+    store: &Store,
+    dossier: &Dossier,
+    run: Digest,
+    grade: Digest,
+    pattern: &str,
+) -> Result<Delivered, Error> {
+    let task = &dossier.history.task;
+    let run = dossier
+        .runs
+        .iter()
+        .find(|held| held.digest() == run)
+        .ok_or_else(|| gone("run"))?;
+    let grade = dossier
+        .grades
+        .iter()
+        .find(|held| held.digest() == grade)
+        .ok_or_else(|| gone("grade"))?;
+    let branch = branch_name(pattern, task);
+    let commit = commit_on_branch(store, task, run, Some(grade), &branch)?;
+    let counts = grade.value().counts;
+    let summary = format!(
+        "acceptance: failed ({} of {} hidden tests passed); the last result is on `{branch}`",
+        counts.passed, counts.expected
+    );
+    let worker = Identity::of(&store.policy, host.worker.signer())?;
+    store.change_task(dossier.id(), &worker, |_| {
+        Ok(vec![Change::Fail {
+            summary: summary.clone(),
+        }])
+    })?;
+    Ok(Delivered { branch, commit })
+}
+
+fn gone(what: &str) -> Error {
+    Error::refused(
+        format!("the {what} that the delivery rests on is not there"),
+        "run the task again",
+    )
+}
+
+/// The grade, if it is accepted, about this run's result, under an approved manifest.
+fn checked_grade<'a>(
+    store: &Store,
+    dossier: &'a Dossier,
+    run: &Held<Run>,
+    digest: Digest,
+) -> Result<&'a Held<Grade>, Error> {
+    let grade = dossier
+        .grades
+        .iter()
+        .find(|held| held.digest() == digest)
+        .ok_or_else(|| gone("grade"))?;
+    let value = grade.value();
+    let same = run.value().result.as_ref().is_some_and(|result| {
+        result.listing == value.subject.listing && result.base_listing == value.subject.base_listing
+    });
+    if !value.accepted || value.void || !same {
+        return Err(Error::refused(
+            "the grade does not accept this result",
+            "grade it again (`hangar run`)",
+        ));
+    }
+    let seal = dossier
+        .seal(value.manifest)
+        .ok_or_else(|| gone("manifest"))?;
+    let settings = &store.policy.newest().root.acceptance;
+    match standing(dossier, seal, settings, store.clock.now()) {
+        Decision::Approved(_) => Ok(grade),
+        Decision::Open | Decision::Rejected(_) | Decision::Contradicted(_) => Err(Error::refused(
+            "the tests that this grade rests on are not approved any more",
+            "see `hangar task show`",
+        )),
+    }
+}
+
+/// The branch of a task: `{key}` is its external key, else its short id.
+pub fn branch_name(pattern: &str, task: &Task) -> String {
+    let key: String = if task.external.is_empty() {
+        task.id.short().to_owned()
+    } else {
+        let plain = |c: char| {
+            if c.is_ascii_alphanumeric() || c == '-' || c == '_' {
+                c
+            } else {
+                '-'
+            }
+        };
+        task.external
+            .chars()
+            .map(plain)
+            .collect::<String>()
+            .trim_matches('-')
+            .to_owned()
+    };
+    pattern
+        .replace("{key}", &key)
+        .replace("{id}", task.id.short())
+}
+
+fn commit_on_branch(
+    store: &Store,
+    task: &Task,
+    run: &Held<Run>,
+    grade: Option<&Held<Grade>>,
+    branch: &str,
+) -> Result<ObjectId, Error> {
+    let result = run.value().result.as_ref().ok_or_else(|| gone("result"))?;
+    let reference = format!("refs/heads/{branch}");
+    let tip = store.repo.read_ref(&reference)?;
+    let draft = CommitDraft {
+        tree: result.tree,
+        parents: vec![result.base],
+        author_name: run.document.actor.person().as_str().to_owned(),
+        author_email: format!("{}@hangar.invalid", run.document.actor.person()),
+        // From the run document, so that delivering again gives the same commit.
+        time_seconds: run
+            .value()
+            .ended
+            .parse::<jiff::Timestamp>()
+            .map_or(0, jiff::Timestamp::as_second),
+        message: message(task, run, grade),
+    };
+    if let Some(tip) = tip {
+        let own = store.repo.read_commit(tip)?;
+        if own.tree == draft.tree
+            && own.parents == draft.parents
+            && own.message == draft.message.as_bytes()
+        {
+            return Ok(tip);
+        }
+        let text = String::from_utf8_lossy(&own.message).into_owned();
+        if trailer(&text, TASK_TRAILER).as_deref() != Some(task.id.as_str()) {
+            return Err(Error::refused(
+                format!("the branch `{branch}` exists and was not made by this task"),
+                "choose another `deliver.branch` in hangar.toml, or rename the branch",
+            ));
+        }
+    }
+    match store.repo.commit_on_branch(&BranchCommit {
+        branch,
+        expected: Expected::from(tip),
+        draft: &draft,
+    }) {
+        Err(git::Error::CheckedOut { branch, worktree }) => Err(Error::refused(
+            format!(
+                "the branch `{branch}` is checked out in {}",
+                worktree.display()
+            ),
+            "switch to another branch there, then run the task again",
+        )),
+        other => Ok(other?),
+    }
+}
+
+fn message(task: &Task, run: &Held<Run>, grade: Option<&Held<Grade>>) -> String {
+    let mut lines = vec![task.title.clone(), String::new()];
+    if !task.external.is_empty() {
+        lines.extend([format!("Task {}.", task.external), String::new()]);
+    }
+    let mut add = |name: &str, value: String| lines.push(format!("{name}: {value}"));
+    add(TASK_TRAILER, task.id.to_string());
+    match grade {
+        None => add(ACCEPTANCE_TRAILER, "none".into()),
+        Some(grade) => {
+            let value = grade.value();
+            let word = if value.accepted { "passed" } else { "failed" };
+            let words = format!(
+                "{word}; trust={}; verdict={}; secrecy={}",
+                value.trust, value.verdict, value.secrecy
+            );
+            add(ACCEPTANCE_TRAILER, words);
+            add(MANIFEST_TRAILER, value.manifest.to_string());
+            add(GRADE_TRAILER, grade.digest().to_string());
+        }
+    }
+    add(RUN_TRAILER, run.digest().to_string());
+    lines.join("\n") + "\n"
+}
+
+/// The value of a trailer in the last paragraph of a commit message.
+pub fn trailer(message: &str, name: &str) -> Option<String> {
+    let last = message.trim_end().rsplit("\n\n").next()?;
+    let value = last
+        .lines()
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+    Some(value.trim().to_owned())
+}

@@ -1,0 +1,423 @@
+//! Driving a task to the next point where a person is needed, or to its end.
+//!
+//! Every turn of the loop reads the refs again and does the one thing that comes next, so it can
+//! be stopped anywhere and goes on from what was recorded.
+
+use super::Error;
+use super::claim;
+use super::delivery::{self, Delivered};
+use super::host::Host;
+use super::implementer::{self, Round};
+use super::stage::{self, Contradiction, Next};
+use super::subject::Subject;
+use super::verdict::{self, Author};
+use super::writer::{self, Cause};
+use crate::config::repository;
+use crate::grade::adapter::adapter;
+use crate::harness::lanes::{self, Lane};
+use crate::model::digest::Digest;
+use crate::model::event::Change;
+use crate::model::ids::TaskId;
+use crate::model::lane::Role;
+use crate::model::manifest::Writer;
+use crate::model::plan::Plan;
+use crate::model::task::{Flow, Stage, Task};
+use crate::store::Store;
+use crate::store::dossier::Dossier;
+use crate::store::identity::Identity;
+use std::path::Path;
+
+/// Where a drive stopped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Stop {
+    /// A person must approve or reject.
+    Waiting {
+        /// About this manifest.
+        manifest: Digest,
+        /// Its version.
+        version: u32,
+    },
+    /// A person must say which of contradictory documents stands.
+    Blocked(Contradiction),
+    /// A person must enqueue the draft.
+    Draft,
+    /// The stage that was asked for is reached.
+    Until(Stage),
+    /// The result is on a branch.
+    Delivered(Delivered),
+    /// All rounds are used; the last result is on a branch, marked as failed.
+    GaveUp(Delivered),
+    /// Too many versions of the tests were rejected.
+    Rejected,
+    /// The task had ended before.
+    Ended,
+}
+
+/// What the repository's own configuration at the base says about a task.
+#[derive(Debug)]
+pub struct Project {
+    /// `hangar.toml` at the base.
+    pub config: repository::Repository,
+    /// The plan that it proposes; `None` where it names no framework.
+    pub plan: Option<Plan>,
+}
+
+impl Project {
+    /// Reads `hangar.toml` at the task's base.
+    pub fn at_base(store: &Store, task: &Task) -> Result<Self, Error> {
+        let bytes = store
+            .repo
+            .blob_at(task.base, repository::FILE, 1 << 20)?
+            .ok_or_else(|| {
+                Error::missing(
+                    format!("the base {} has no hangar.toml", task.base.short()),
+                    "run `hangar init`, commit hangar.toml, and make a task whose base has it",
+                )
+            })?;
+        let text = String::from_utf8_lossy(&bytes);
+        let config = repository::Repository::parse(Path::new(repository::FILE), &text)?;
+        let plan = match config.framework() {
+            None => None,
+            Some(framework) => {
+                let protected: Vec<String> = adapter(framework)
+                    .protected()
+                    .iter()
+                    .map(|glob| (*glob).to_owned())
+                    .collect();
+                Some(config.to_plan(&protected)?)
+            }
+        };
+        Ok(Self { config, plan })
+    }
+
+    /// The plan of a test-first task.
+    pub fn plan(&self) -> Result<&Plan, Error> {
+        self.plan.as_ref().ok_or_else(|| {
+            Error::missing(
+                "hangar.toml names no test framework",
+                "set `grader.framework` in hangar.toml and commit it to the base",
+            )
+        })
+    }
+}
+
+/// Drives a task. `until` stops before the first step of a later stage.
+pub fn drive(
+    host: &Host<'_>,
+    store: &Store,
+    id: &TaskId,
+    until: Option<Stage>,
+) -> Result<Stop, Error> {
+    let hold = claim::take(host, store, id)?;
+    let stopped = steps(host, store, id, until);
+    // Also after an error the claim is given back: nothing goes on here any more.
+    let released = claim::release(host, store, id, &hold);
+    let stop = stopped?;
+    released?;
+    Ok(stop)
+}
+
+fn steps(host: &Host<'_>, store: &Store, id: &TaskId, until: Option<Stage>) -> Result<Stop, Error> {
+    loop {
+        host.check_cancel()?;
+        let dossier = store.dossier(id)?;
+        let settings = &store.policy.newest().root.acceptance;
+        let next = stage::next(&dossier, settings, store.clock.now());
+        if let (Some(until), Some(stage)) = (until, next.stage())
+            && stage > until
+        {
+            return Ok(Stop::Until(until));
+        }
+        if let Some(stop) = step(host, store, &dossier, next)? {
+            return Ok(stop);
+        }
+    }
+}
+
+/// Does what comes next; `None` when there is more to do.
+fn step(
+    host: &Host<'_>,
+    store: &Store,
+    dossier: &Dossier,
+    next: Next,
+) -> Result<Option<Stop>, Error> {
+    let task = &dossier.history.task;
+    let project = || Project::at_base(store, task);
+    match next {
+        Next::Nothing => return Ok(Some(Stop::Ended)),
+        Next::Enqueue => return Ok(Some(Stop::Draft)),
+        Next::AwaitApproval { manifest, version } => {
+            return Ok(Some(Stop::Waiting { manifest, version }));
+        }
+        Next::Blocked(contradiction) => return Ok(Some(Stop::Blocked(contradiction))),
+        Next::Write {
+            previous, reasons, ..
+        } => {
+            let project = project()?;
+            let (lane, _) = first_pair(host)?;
+            announce(host, store, dossier, Stage::Writing, "")?;
+            writer::write(
+                host,
+                store,
+                dossier,
+                &lane,
+                project.plan()?,
+                &Cause { previous, reasons },
+            )?;
+        }
+        Next::Implement {
+            manifest,
+            round,
+            feedback,
+        } => {
+            implement(host, store, dossier, &project()?, manifest, round, feedback)?;
+        }
+        Next::Grade { manifest, run } => grade(host, store, dossier, manifest, run)?,
+        Next::Deliver { run, grade } => {
+            announce(host, store, dossier, Stage::Delivering, "")?;
+            let branch = project()?.config.deliver.branch;
+            let delivered = delivery::deliver(host, store, dossier, run, grade, &branch)?;
+            return Ok(Some(Stop::Delivered(delivered)));
+        }
+        Next::GiveUp { run, grade } => {
+            let branch = project()?.config.deliver.branch;
+            let delivered = delivery::give_up(host, store, dossier, run, grade, &branch)?;
+            return Ok(Some(Stop::GaveUp(delivered)));
+        }
+        Next::RejectTask { rejections } => {
+            let worker = Identity::of(&store.policy, host.worker.signer())?;
+            let summary = format!("{rejections} versions of the hidden tests were rejected");
+            store.change_task(dossier.id(), &worker, |_| {
+                Ok(vec![Change::Reject {
+                    summary: summary.clone(),
+                }])
+            })?;
+            return Ok(Some(Stop::Rejected));
+        }
+    }
+    Ok(None)
+}
+
+/// Records that a stage begins, once.
+fn announce(
+    host: &Host<'_>,
+    store: &Store,
+    dossier: &Dossier,
+    stage: Stage,
+    note: &str,
+) -> Result<(), Error> {
+    if dossier.history.task.last_stage == Some(stage) {
+        return Ok(());
+    }
+    let worker = Identity::of(&store.policy, host.worker.signer())?;
+    let change = Change::Stage {
+        stage,
+        documents: Vec::new(),
+        note: note.to_owned(),
+    };
+    store.change_task(dossier.id(), &worker, |_| Ok(vec![change.clone()]))?;
+    Ok(())
+}
+
+/// The best pair of different harnesses. Refused before anything runs where there is none.
+fn first_pair(host: &Host<'_>) -> Result<(Lane, Lane), Error> {
+    let writers = lanes::resolve(&host.user.lanes, Role::Writer)?;
+    let implementers = lanes::resolve(&host.user.lanes, Role::Implementer)?;
+    let pairs = lanes::pair(&writers, &implementers)?;
+    pairs.into_iter().next().ok_or_else(|| {
+        Error::missing(
+            "no writer and implementer on different harnesses are configured",
+            "see `hangar harness list`",
+        )
+    })
+}
+
+/// The implementer's lane: another harness than the one that wrote the tests.
+fn implementer_lane(
+    host: &Host<'_>,
+    dossier: &Dossier,
+    manifest: Option<Digest>,
+) -> Result<Lane, Error> {
+    let candidates = lanes::resolve(&host.user.lanes, Role::Implementer)?;
+    let writer = manifest
+        .and_then(|digest| dossier.seal(digest))
+        .map(|seal| &seal.value().writer);
+    let Some(Writer::Agent { harness, .. }) = writer else {
+        return candidates.into_iter().next().ok_or_else(|| {
+            Error::missing(
+                "no implementer is configured",
+                "set `lanes.implementer` in the user configuration",
+            )
+        });
+    };
+    let writers = lanes::resolve(&host.user.lanes, Role::Writer)?;
+    let wrote: Vec<Lane> = writers
+        .into_iter()
+        .filter(|lane| lane.name.to_string() == *harness)
+        .collect();
+    if wrote.is_empty() {
+        return Err(Error::refused(
+            format!(
+                "the tests were written by `{harness}`, which is no writer lane here, so no other harness can be told apart from it"
+            ),
+            "configure that lane on this machine, or submit a patch of your own (`hangar submit`)",
+        ));
+    }
+    let pairs = lanes::pair(&wrote, &candidates)?;
+    pairs
+        .into_iter()
+        .next()
+        .map(|(_, lane)| lane)
+        .ok_or_else(|| {
+            Error::missing(
+                "no implementer on another harness than the writer's is configured",
+                "see `hangar harness list`",
+            )
+        })
+}
+
+fn implement(
+    host: &Host<'_>,
+    store: &Store,
+    dossier: &Dossier,
+    project: &Project,
+    manifest: Option<Digest>,
+    number: u32,
+    feedback: Option<Digest>,
+) -> Result<(), Error> {
+    let lane = implementer_lane(host, dossier, manifest)?;
+    if let Some(manifest) = manifest {
+        consume(host, store, dossier, manifest)?;
+    }
+    announce(host, store, dossier, Stage::Implementing, "")?;
+    let rounds = store.policy.newest().root.acceptance.max_rounds + 1;
+    let round = Round {
+        lane: &lane,
+        number,
+        left: rounds.saturating_sub(number),
+        manifest,
+        feedback,
+        plan: project.plan.as_ref(),
+        verify: project.config.verify.as_deref(),
+    };
+    implementer::implement(host, store, dossier, &round)?;
+    Ok(())
+}
+
+/// Uses up the approvals of a manifest, with their documents attached.
+pub fn consume(
+    host: &Host<'_>,
+    store: &Store,
+    dossier: &Dossier,
+    manifest: Digest,
+) -> Result<(), Error> {
+    if dossier
+        .history
+        .task
+        .consumed
+        .as_ref()
+        .is_some_and(|(used, _)| *used == manifest)
+    {
+        return Ok(());
+    }
+    let seal = dossier
+        .seal(manifest)
+        .ok_or_else(|| Error::missing("the sealed version is not there", "run the task again"))?;
+    let settings = &store.policy.newest().root.acceptance;
+    let stage::Decision::Approved(approvals) =
+        stage::standing(dossier, seal, settings, store.clock.now())
+    else {
+        return Err(Error::refused(
+            "the tests are not approved",
+            "see `hangar review`",
+        ));
+    };
+    let attachments: Vec<Vec<u8>> = dossier
+        .decisions
+        .iter()
+        .filter(|held| approvals.contains(&held.digest()))
+        .flat_map(|held| {
+            [
+                held.document.original.bytes().to_vec(),
+                held.document.original.signature().to_vec(),
+            ]
+        })
+        .collect();
+    let worker = Identity::of(&store.policy, host.worker.signer())?;
+    let stage = Change::Stage {
+        stage: Stage::Implementing,
+        documents: approvals.clone(),
+        note: String::new(),
+    };
+    let consume = Change::Consume {
+        manifest,
+        approvals,
+    };
+    store.change_task_with(dossier.id(), &worker, |_| {
+        Ok((vec![stage.clone(), consume.clone()], attachments.clone()))
+    })?;
+    Ok(())
+}
+
+fn grade(
+    host: &Host<'_>,
+    store: &Store,
+    dossier: &Dossier,
+    manifest: Digest,
+    run: Digest,
+) -> Result<(), Error> {
+    consume(host, store, dossier, manifest)?;
+    announce(host, store, dossier, Stage::Verifying, "")?;
+    let lost = || {
+        Error::missing(
+            "a document that the grade needs is not there",
+            "run `hangar verify`",
+        )
+    };
+    let seal = dossier.seal(manifest).ok_or_else(lost)?;
+    let run = dossier
+        .runs
+        .iter()
+        .find(|held| held.digest() == run)
+        .ok_or_else(lost)?;
+    let result = run.value().result.as_ref().ok_or_else(lost)?;
+    let subject = Subject::new(&store.repo, result.base, result.tree)?;
+    if subject.listing.digest() != result.listing
+        || subject.base_listing.digest() != result.base_listing
+    {
+        return Err(Error::refused(
+            "the run's result tree is not the one that its document names",
+            "run `hangar verify`",
+        ));
+    }
+    let graded = verdict::grade(
+        host,
+        store,
+        dossier,
+        seal,
+        &subject,
+        Author { run: Some(run) },
+        false,
+    )?;
+    let word = if graded.grade.accepted {
+        "accepted"
+    } else if graded.grade.void {
+        "void"
+    } else {
+        "not accepted"
+    };
+    let counts = graded.grade.counts;
+    host.note(format!(
+        "grade: {word} ({} of {} passed)",
+        counts.passed, counts.expected
+    ));
+    Ok(())
+}
+
+/// Refuses a test-first task that no two different harnesses can serve, before anything runs.
+pub fn check_lanes(host: &Host<'_>, task: &Task, next: &Next) -> Result<(), Error> {
+    match (task.flow, next) {
+        (Flow::TestFirst, Next::Write { .. }) => first_pair(host).map(drop),
+        _ => Ok(()),
+    }
+}

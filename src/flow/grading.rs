@@ -1,0 +1,373 @@
+//! How a grade is made: steps a to h of `docs/concepts.md`, "How a grade is made".
+
+use super::Error;
+use super::basecheck::project;
+use super::bench::{Bench, Ran, limits};
+use super::host::Host;
+use super::prepare::prepare;
+use super::scratch::Scratch;
+use super::subject::Subject;
+use super::tools::Toolbox;
+use super::version::Opened;
+use crate::base::random;
+use crate::grade::adapter::adapter;
+use crate::grade::call::Layout;
+use crate::grade::judge::{self, Canary, Evidence, Judgement};
+use crate::grade::protect::{GradedTree, Protection, graded_tree};
+use crate::grade::suite::Suite;
+use crate::model::digest::Digest;
+use crate::model::outcome::TestId;
+use crate::model::plan::Plan;
+use crate::model::policy::Acceptance;
+use crate::sandbox::Probes;
+use crate::sandbox::probe::State;
+use crate::sandbox::spec::{End, Mount, Network, Spec, Step};
+use crate::seal;
+use crate::store::Store;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// How many ordinary tests run among the sentinels.
+const SAMPLE: usize = 5;
+
+/// What was found out about a patch, before it is signed.
+#[derive(Debug)]
+pub struct Findings {
+    /// The verdict; `None` where the patch was refused before any test ran.
+    pub judgement: Option<Judgement>,
+    /// Why nothing ran.
+    pub refused: Option<String>,
+    /// Protected paths that the patch touches beyond the plan.
+    pub touched: Vec<String>,
+    /// Paths under the plan's tests that were put back to base.
+    pub put_back: usize,
+    /// Whether a canary was found.
+    pub canary_found: bool,
+    /// What the sandbox held; `None` where nothing ran.
+    pub probes: Option<Probes>,
+    /// Wall time of the build step.
+    pub build: Duration,
+    /// Wall time of the suite.
+    pub suite: Duration,
+    /// Wall time of everything.
+    pub total: Duration,
+}
+
+impl Findings {
+    fn refused(reason: String, touched: Vec<String>, canary_found: bool, started: Instant) -> Self {
+        Self {
+            judgement: None,
+            refused: Some(reason),
+            touched,
+            put_back: 0,
+            canary_found,
+            probes: None,
+            build: Duration::ZERO,
+            suite: Duration::ZERO,
+            total: started.elapsed(),
+        }
+    }
+}
+
+/// Runs an opened version on a subject. `artifacts` is what else came out of the author's sandbox;
+/// it is scanned for the canary with the patch.
+pub fn examine(
+    host: &Host<'_>,
+    store: &Store,
+    opened: &Opened,
+    subject: &Subject,
+    artifacts: &[Vec<u8>],
+) -> Result<Findings, Error> {
+    let started = Instant::now();
+    let plan = effective_plan(
+        &opened.manifest.plan,
+        &store.policy.newest().root.acceptance,
+    );
+    let framework = adapter(plan.framework);
+    let protection = Protection::new(&plan, framework.protected())?;
+    let touched = protection.touched(&subject.changes());
+    let touched: Vec<String> = touched
+        .iter()
+        .map(|path| String::from_utf8_lossy(path).into_owned())
+        .collect();
+    let canary_found = holds_canary(store, opened, subject, artifacts)?;
+    if canary_found {
+        let reason = "the patch or an artifact holds the mark of the hidden tests".to_owned();
+        return Ok(Findings::refused(reason, touched, true, started));
+    }
+    if !touched.is_empty() {
+        let reason = format!("the patch changes {} protected paths", touched.len());
+        return Ok(Findings::refused(reason, touched, false, started));
+    }
+    let stage = Stage::new(host, store, opened, subject, &plan, &protection)?;
+    let build_started = Instant::now();
+    if let Some(reason) = stage.build()? {
+        return Ok(Findings::refused(reason, touched, false, started));
+    }
+    let build = build_started.elapsed();
+    let (judgement, probes, suite) = stage.run()?;
+    Ok(Findings {
+        judgement: Some(judgement),
+        refused: None,
+        touched,
+        put_back: stage.graded.put_back.len(),
+        canary_found,
+        probes: Some(probes),
+        build,
+        suite,
+        total: started.elapsed(),
+    })
+}
+
+/// The approved plan with the policy's own minimum.
+fn effective_plan(plan: &Plan, settings: &Acceptance) -> Plan {
+    let mut plan = plan.clone();
+    plan.trust = plan.trust.max(settings.trust);
+    plan.verdict = plan.verdict.max(settings.verdict);
+    plan
+}
+
+/// Whether the canary of any version of this task stands in the patch or beside it.
+fn holds_canary(
+    store: &Store,
+    opened: &Opened,
+    subject: &Subject,
+    artifacts: &[Vec<u8>],
+) -> Result<bool, Error> {
+    let canary: Digest = opened.manifest.canary;
+    let found = |bytes: &Vec<u8>| seal::scan(bytes).any(|digest| digest == canary);
+    let names = subject.changes().into_keys().any(|path| found(&path));
+    Ok(names
+        || artifacts.iter().any(found)
+        || subject.changed_contents(&store.repo)?.iter().any(found))
+}
+
+/// One graded tree on disk with everything that is needed to run tests on it.
+struct Stage<'a> {
+    host: &'a Host<'a>,
+    opened: &'a Opened,
+    plan: &'a Plan,
+    graded: GradedTree,
+    scratch: Scratch,
+    tree: std::path::PathBuf,
+    prepared: Option<super::prepare::Prepared>,
+    toolbox: Toolbox,
+    suite: Suite,
+    allow_swap: bool,
+}
+
+impl<'a> Stage<'a> {
+    fn new(
+        host: &'a Host<'a>,
+        store: &Store,
+        opened: &'a Opened,
+        subject: &Subject,
+        plan: &'a Plan,
+        protection: &Protection,
+    ) -> Result<Self, Error> {
+        let sealed: Vec<&[u8]> = opened
+            .payload
+            .files()
+            .iter()
+            .map(|file| file.path.as_bytes())
+            .collect();
+        let graded = graded_tree(
+            &subject.base_listing,
+            &subject.listing,
+            protection.tests(),
+            sealed,
+        );
+        let prepared = prepare(host, &store.repo, subject.base, plan)?;
+        let toolbox = Toolbox::find(host, adapter(plan.framework), plan, prepared.as_ref())?;
+        let scratch = Scratch::new(&host.cache)?;
+        let tree = scratch.folder("src")?;
+        let put_back = |path: &[u8]| graded.put_back.contains(path);
+        let mixed = store
+            .repo
+            .with_paths_from(subject.tree, subject.base_tree, &put_back)?;
+        store
+            .repo
+            .materialise(mixed, &tree, Some(crate::sandbox::owner()))?;
+        let suite = Suite {
+            plan: plan.clone(),
+            tools: toolbox.tools.clone(),
+            layout: Layout::default(),
+            files: opened.files(),
+            project: project(&store.repo, subject.base, plan)?,
+            known: opened.ids(),
+        };
+        let allow_swap = store.policy.newest().root.acceptance.swap_exposed;
+        Ok(Self {
+            host,
+            opened,
+            plan,
+            graded,
+            scratch,
+            tree,
+            prepared,
+            toolbox,
+            suite,
+            allow_swap,
+        })
+    }
+
+    fn bench(&self) -> Bench<'_> {
+        Bench {
+            host: self.host,
+            plan: self.plan,
+            tree: &self.tree,
+            prepared: self.prepared.as_ref(),
+            toolbox: &self.toolbox,
+        }
+    }
+
+    /// The plan's build step, without the tests. Gives the reason where it fails.
+    fn build(&self) -> Result<Option<String>, Error> {
+        if self.plan.build.trim().is_empty() {
+            return Ok(None);
+        }
+        self.host.stage("building");
+        let outcome = self.host.run_silent(&build_spec(
+            self.plan,
+            &self.tree,
+            &self.suite,
+            &self.bench(),
+        ))?;
+        let built = outcome
+            .steps
+            .first()
+            .is_some_and(|step| step.end == End::Exited(0));
+        Ok((!built).then(|| "the build step of the plan fails".into()))
+    }
+
+    /// Probes, the suite alone, then the sentinels among a random sample of it.
+    fn run(&self) -> Result<(Judgement, Probes, Duration), Error> {
+        let bench = self.bench();
+        let framework = bench.adapter();
+        let expected: Vec<TestId> = self.opened.criteria.expected().into_iter().collect();
+        let calls = framework.run(&self.suite, &expected);
+        self.host.stage("probing the sandbox");
+        let probes = self
+            .host
+            .provider
+            .probe(&bench.spec(&self.suite, &calls), &self.host.cancel)?;
+        if probes.swap_exposed && !self.allow_swap {
+            return Err(Error::missing(
+                "this machine has swap on, to which the hidden tests could be written",
+                "turn swap off for the grade, or let the policy allow it",
+            ));
+        }
+        self.host
+            .stage(format!("running {} hidden tests", expected.len()));
+        let before = if self.plan.build.trim().is_empty() {
+            self.before()
+        } else {
+            BTreeMap::new()
+        };
+        let first = bench.run_checked(&self.suite, calls, &before)?;
+        let report = framework.read(&self.suite, &expected, &first.calls);
+        let (sentinels, second) = self.sentinels(&bench, &expected, &before)?;
+        let judgement = judge::judge(&Evidence {
+            criteria: &self.opened.criteria,
+            base: &self.opened.base,
+            plan: self.plan,
+            ceiling: framework.ceiling(),
+            suite: &report,
+            sentinels: sentinels.as_ref(),
+            touched: 0,
+            canary: Canary::Clean,
+            trust: probes.trust(),
+            shielded: is_shielded(&probes),
+            tests_intact: first.tests_intact && second.as_ref().is_none_or(|ran| ran.tests_intact),
+            tree_intact: first.tree_intact && second.as_ref().is_none_or(|ran| ran.tree_intact),
+        });
+        Ok((judgement, probes, first.wall))
+    }
+
+    fn sentinels(
+        &self,
+        bench: &Bench<'_>,
+        expected: &[TestId],
+        before: &BTreeMap<Vec<u8>, Digest>,
+    ) -> Result<(Option<crate::grade::report::RunReport>, Option<Ran>), Error> {
+        let sentinels = self.opened.criteria.sentinels();
+        if sentinels.is_empty() {
+            return Ok((None, None));
+        }
+        let mut ids: Vec<TestId> = sentinels.to_vec();
+        ids.extend(shuffled(expected).into_iter().take(SAMPLE));
+        let ids = shuffled(&ids);
+        let calls = bench.adapter().run(&self.suite, &ids);
+        let ran = bench.run_checked(&self.suite, calls, before)?;
+        let report = bench.adapter().read(&self.suite, &ids, &ran.calls);
+        Ok((Some(report), Some(ran)))
+    }
+
+    /// What every file of the graded tree must still hold after the run.
+    fn before(&self) -> BTreeMap<Vec<u8>, Digest> {
+        let _ = self.scratch.path();
+        self.graded
+            .tree
+            .iter()
+            .map(|(path, entry)| (path.to_vec(), entry.sha256))
+            .collect()
+    }
+}
+
+/// Whether patched code and runner could not reach the supervisor.
+fn is_shielded(probes: &Probes) -> bool {
+    ["supervisor-signal", "supervisor-trace", "supervisor-memory"]
+        .iter()
+        .all(|name| {
+            probes
+                .results
+                .get(*name)
+                .is_some_and(|probe| probe.state == State::Held)
+        })
+}
+
+fn build_spec(plan: &Plan, tree: &Path, suite: &Suite, bench: &Bench<'_>) -> Spec {
+    let mut mounts = vec![Mount::ReadWrite {
+        host: tree.to_owned(),
+        inside: suite.layout.src.clone(),
+    }];
+    mounts.extend(bench.toolbox.mounts());
+    mounts.extend(
+        bench
+            .prepared
+            .into_iter()
+            .flat_map(super::prepare::Prepared::mounts),
+    );
+    Spec {
+        mounts,
+        files: Vec::new(),
+        network: Network::None,
+        limits: limits(plan),
+        inner_domain: true,
+        hash_after: Vec::new(),
+        collect: Vec::new(),
+        steps: vec![Step {
+            argv: vec!["/bin/sh".into(), "-euc".into(), plan.build.clone().into()],
+            env: suite.env(),
+            dir: suite.layout.src.clone(),
+            stdin: Vec::new(),
+            channel: false,
+            timeout: suite.timeout(),
+            idle: None,
+        }],
+        stop_on_failure: true,
+    }
+}
+
+/// The items in an order that nobody can foresee (Fisher and Yates).
+fn shuffled<T: Clone + Ord>(items: &[T]) -> Vec<T> {
+    let unique: BTreeSet<T> = items.iter().cloned().collect();
+    let mut items: Vec<T> = unique.into_iter().collect();
+    for end in (1..items.len()).rev() {
+        let draw = u64::from_be_bytes(random::bytes::<8>());
+        let bound = end as u64 + 1;
+        items.swap(end, usize::try_from(draw % bound).unwrap_or(0));
+    }
+    items
+}

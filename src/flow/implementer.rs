@@ -1,0 +1,361 @@
+//! Stage `implementing`: an implementer who never sees the tests, and what it leaves as a run.
+
+use super::Error;
+use super::agent::{self, Assignment, Turned};
+use super::host::Host;
+use super::scratch::Scratch;
+use super::subject::Subject;
+use super::version;
+use crate::git::CollectOptions;
+use crate::grade::adapter::adapter;
+use crate::grade::protect::SHARED;
+use crate::harness::adapter::TurnEnd;
+use crate::harness::collect::{self, WorkOutput};
+use crate::harness::exchange;
+use crate::harness::lanes::Lane;
+use crate::harness::prompt::{self, Brief, ImplementerBrief, Prompt};
+use crate::model::digest::Digest;
+use crate::model::grade::{Grade, TestOutcome};
+use crate::model::lane::Role;
+use crate::model::outcome::{Secrecy, TestId, Trust};
+use crate::model::plan::Plan;
+use crate::model::run::{Kind, Run, RunOutcome, RunResult, RunRole};
+use crate::store::Store;
+use crate::store::dossier::{Dossier, Held};
+use crate::store::identity::Identity;
+use crate::store::write::Written;
+
+/// One round of implementing.
+#[derive(Debug)]
+pub struct Round<'a> {
+    /// With which program.
+    pub lane: &'a Lane,
+    /// Number, from 1.
+    pub number: u32,
+    /// Rounds that are left after this one.
+    pub left: u32,
+    /// The approved manifest; `None` for a plain task.
+    pub manifest: Option<Digest>,
+    /// The grade of the round before.
+    pub feedback: Option<Digest>,
+    /// The plan, for the protected paths; `None` where the repository has none.
+    pub plan: Option<&'a Plan>,
+    /// The repository's own check.
+    pub verify: Option<&'a str>,
+}
+
+/// Runs the round and records it. Fails where the program failed: then nothing counts as a round.
+pub fn implement(
+    host: &Host<'_>,
+    store: &Store,
+    dossier: &Dossier,
+    round: &Round<'_>,
+) -> Result<Written, Error> {
+    let task = &dossier.history.task;
+    let scratch = Scratch::new(&host.cache)?;
+    let before = round
+        .feedback
+        .and_then(|digest| graded_tree(dossier, digest));
+    let work = agent::pinned(&store.repo, &scratch, task.base, before)?;
+    let prompt = prompt_for(host, store, dossier, round)?;
+    host.stage(format!(
+        "{} implements (round {})",
+        round.lane.name, round.number
+    ));
+    let turned = agent::turn(
+        host,
+        store,
+        Assignment {
+            role: Role::Implementer,
+            number: round.number,
+            lane: round.lane,
+            task,
+            prompt: &prompt.text,
+            previous: Vec::new(),
+            work: &work,
+            throw_away: false,
+            collect: agent::collect_bounds(exchange::OUT),
+        },
+    )?;
+    if let TurnEnd::Failed(_, why) = &turned.finish.end {
+        record(
+            host,
+            store,
+            dossier,
+            round,
+            &prompt,
+            &turned,
+            RunOutcome::Failed,
+            None,
+        )?;
+        return Err(Error::Agent {
+            what: format!("the implementer `{}` failed: {why}", round.lane.name),
+            remedy: "look at `hangar harness test`, then run the task again".into(),
+        });
+    }
+    host.stage("collecting the patch");
+    let base_tree = store.repo.read_commit(task.base)?.tree;
+    let collected = store
+        .repo
+        .collect(base_tree, &work, &CollectOptions::default())?;
+    if let Some(refused) = collected.refused.first() {
+        let path = String::from_utf8_lossy(&refused.path).into_owned();
+        record(
+            host,
+            store,
+            dossier,
+            round,
+            &prompt,
+            &turned,
+            RunOutcome::Malformed,
+            None,
+        )?;
+        return Err(Error::Agent {
+            what: format!(
+                "the implementer left `{}`, which no commit can hold: it {}",
+                path.escape_debug(),
+                refused.fault
+            ),
+            remedy: "run the task again".into(),
+        });
+    }
+    let subject = Subject::new(&store.repo, task.base, collected.tree)?;
+    let result = result_table(&subject, collected.ignored);
+    record(
+        host,
+        store,
+        dossier,
+        round,
+        &prompt,
+        &turned,
+        RunOutcome::Completed,
+        Some(result),
+    )
+}
+
+/// The tree that a grade was about: where the next round goes on.
+fn graded_tree(dossier: &Dossier, grade: Digest) -> Option<crate::model::object_id::ObjectId> {
+    dossier
+        .grades
+        .iter()
+        .find(|held| held.digest() == grade)
+        .map(|held| held.value().subject.tree)
+}
+
+/// The result table of a run document.
+pub fn result_table(subject: &Subject, ignored: usize) -> RunResult {
+    let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+    RunResult {
+        base: subject.base,
+        base_listing: subject.base_listing.digest(),
+        tree: subject.tree,
+        listing: subject.listing.digest(),
+        patch: subject.patch,
+        changed: number(subject.changes().len()),
+        ignored: number(ignored),
+    }
+}
+
+fn prompt_for(
+    host: &Host<'_>,
+    store: &Store,
+    dossier: &Dossier,
+    round: &Round<'_>,
+) -> Result<Prompt, Error> {
+    let task = &dossier.history.task;
+    let criteria = agent::criteria(task);
+    let protected = protected(round.plan);
+    let brief = ImplementerBrief {
+        brief: Brief {
+            title: &task.title,
+            mandate: &task.mandate,
+            criteria: &criteria,
+            work: agent::WORK,
+            exchange: exchange::INSIDE,
+        },
+        protected: &protected,
+        verify: round.verify,
+        rounds_left: round.left,
+    };
+    let feedback = round
+        .feedback
+        .and_then(|digest| dossier.grades.iter().find(|held| held.digest() == digest));
+    let Some(feedback) = feedback else {
+        return Ok(prompt::implementer(&brief));
+    };
+    let failing = failing_ids(host, store, dossier, feedback)?;
+    let total = feedback.value().counts.expected as usize;
+    Ok(prompt::implementer_follow_up(&brief, total, &failing))
+}
+
+/// Everything that a patch may not touch, for the prompt.
+fn protected(plan: Option<&Plan>) -> Vec<String> {
+    let mut all: Vec<String> = SHARED.iter().map(|glob| (*glob).to_owned()).collect();
+    if let Some(plan) = plan {
+        all.extend(
+            adapter(plan.framework)
+                .protected()
+                .iter()
+                .map(|glob| (*glob).to_owned()),
+        );
+        all.extend(plan.protected.iter().cloned());
+        all.retain(|glob| !plan.may_touch.contains(glob));
+    }
+    all.sort();
+    all.dedup();
+    all
+}
+
+/// Ids behind the aliases that did not pass. The grader opens the version for that; parameters are
+/// cut where the prompt is made.
+fn failing_ids(
+    host: &Host<'_>,
+    store: &Store,
+    dossier: &Dossier,
+    grade: &Held<Grade>,
+) -> Result<Vec<TestId>, Error> {
+    let Some(seal) = dossier.seal(grade.value().manifest) else {
+        return Ok(Vec::new());
+    };
+    let opened = version::open(store, dossier, seal, &[host.grader_identity()?])?;
+    let aliases = opened.criteria.aliases();
+    let open = |outcome: TestOutcome| outcome != TestOutcome::Passed;
+    let failing: Vec<_> = grade
+        .value()
+        .test
+        .iter()
+        .filter(|test| open(test.outcome))
+        .map(|test| &test.alias)
+        .collect();
+    Ok(aliases
+        .into_iter()
+        .filter(|(_, alias)| failing.contains(&alias))
+        .map(|(id, _)| id)
+        .collect())
+}
+
+#[expect(
+    clippy::too_many_arguments,
+    reason = "a run document joins what six steps found out"
+)]
+fn record(
+    host: &Host<'_>,
+    store: &Store,
+    dossier: &Dossier,
+    round: &Round<'_>,
+    prompt: &Prompt,
+    turned: &Turned,
+    outcome: RunOutcome,
+    result: Option<RunResult>,
+) -> Result<Written, Error> {
+    let task = &dossier.history.task;
+    let worker = Identity::of(&store.policy, host.worker.signer())?;
+    let output = collect::work(turned.files.clone(), &turned.left_out);
+    // From the second round on the program has seen ids of hidden tests.
+    let sealed = round.feedback.is_some();
+    let mut attachments = Vec::new();
+    let mut files = Vec::new();
+    for (name, bytes) in texts(&output, turned) {
+        let (attachment, file) = agent::attach(store, task, name, &bytes, sealed)?;
+        attachments.push(attachment);
+        files.push(file);
+    }
+    if let Some(result) = &result {
+        files.push((
+            "result".into(),
+            crate::store::chain::Content::Tree(result.tree),
+        ));
+    }
+    let secrecy = if turned.probes.trust() >= Trust::Confined {
+        Secrecy::Confined
+    } else {
+        Secrecy::Filtered
+    };
+    let run = Run {
+        format: 1,
+        repo: store.policy.repo(),
+        task: task.id.clone(),
+        kind: Kind::Agent,
+        role: RunRole::Implementer,
+        round: round.number,
+        manifest: round.manifest,
+        outcome,
+        note: String::new(),
+        secrecy,
+        started: turned.started.to_string(),
+        ended: turned.ended.to_string(),
+        signer: worker.table(store.clock.now()),
+        harness: Some(agent::harness_table(round.lane, prompt.template)),
+        sandbox: Some(super::verdict::sandbox_record(Some(&turned.probes))),
+        result,
+        egress: Some(turned.egress_table()),
+        attachment: attachments,
+    };
+    let note = format!("run: implementer, round {}", round.number);
+    Ok(store.append_document(&store.layout.runs(&task.id), &worker, &run, files, &note)?)
+}
+
+/// What is kept of a round beside the patch.
+fn texts<'a>(output: &'a WorkOutput, turned: &'a Turned) -> Vec<(&'static str, Vec<u8>)> {
+    let mut texts = vec![("transcript", turned.transcript.expose().to_vec())];
+    texts.extend(
+        output
+            .result
+            .as_ref()
+            .map(|text| ("RESULT.md", text.clone().into_bytes())),
+    );
+    let report = output
+        .report
+        .as_ref()
+        .and_then(|report| serde_json::to_vec_pretty(report).ok());
+    texts.extend(report.map(|bytes| ("report.json", bytes)));
+    let records: Vec<_> = turned.egress.iter().map(ToString::to_string).collect();
+    if !records.is_empty() {
+        texts.push(("egress.log", records.join("\n").into_bytes()));
+    }
+    texts
+}
+
+/// A person's own patch as the implementation: the run document, signed by that person.
+pub fn submit(
+    store: &Store,
+    dossier: &Dossier,
+    person: &Identity<'_>,
+    manifest: Option<Digest>,
+    subject: &Subject,
+) -> Result<Written, Error> {
+    let task = &dossier.history.task;
+    let now = store.clock.now();
+    let earlier = super::stage::completed_runs(dossier, manifest).len();
+    let run = Run {
+        format: 1,
+        repo: store.policy.repo(),
+        task: task.id.clone(),
+        kind: Kind::Submitted,
+        role: RunRole::Implementer,
+        round: u32::try_from(earlier).unwrap_or(u32::MAX).saturating_add(1),
+        manifest,
+        outcome: RunOutcome::Completed,
+        note: String::new(),
+        secrecy: Secrecy::Policy,
+        started: now.to_string(),
+        ended: now.to_string(),
+        signer: person.table(now),
+        harness: None,
+        sandbox: None,
+        result: Some(result_table(subject, 0)),
+        egress: None,
+        attachment: Vec::new(),
+    };
+    let files = vec![(
+        "result".into(),
+        crate::store::chain::Content::Tree(subject.tree),
+    )];
+    Ok(store.append_document(
+        &store.layout.runs(&task.id),
+        person,
+        &run,
+        files,
+        "run: submitted",
+    )?)
+}

@@ -1,0 +1,288 @@
+//! From checked tests to one version of the sealed store.
+
+use super::Error;
+use super::basecheck::Checked;
+use super::host::Host;
+use super::version::{Meta, MetaTest};
+use crate::base::redact::Secret;
+use crate::git::Repository;
+use crate::grade::basecheck::BaseResult;
+use crate::model::criteria::Criteria;
+use crate::model::digest::Digest;
+use crate::model::manifest::{self, BaseStatus, Counts, Coverage, Manifest, Writer};
+use crate::model::object_id::ObjectId;
+use crate::model::outcome::FailureClass;
+use crate::model::plan::Plan;
+use crate::model::task::Task;
+use crate::seal::{self, Canary, FileMode, Payload, Recipient};
+use crate::store::Store;
+use crate::store::chain::Content;
+use crate::store::dossier::{Dossier, Held};
+use crate::store::identity::Identity;
+use crate::store::write::Written;
+
+/// Everything that a new version is made of.
+#[derive(Debug)]
+pub struct Material<'a> {
+    /// Files as the writer left them: path, executable, content.
+    pub files: Vec<(String, bool, Secret)>,
+    /// The writer's map.
+    pub criteria: Criteria,
+    /// What they did on the base.
+    pub checked: &'a Checked,
+    /// How they are run.
+    pub plan: &'a Plan,
+    /// Who wrote them.
+    pub writer: Writer,
+}
+
+/// Seals one version: canary, payload, age, manifest, one commit.
+pub fn seal(
+    host: &Host<'_>,
+    store: &Store,
+    dossier: &Dossier,
+    material: Material<'_>,
+) -> Result<Written, Error> {
+    let task = &dossier.history.task;
+    let grader = Identity::of(&store.policy, host.grader.signer())?;
+    let canary = Canary::new();
+    let criteria = material.criteria.with_canary(canary.token());
+    let payload = payload(&material.files, &criteria, material.checked, &canary)?;
+    let bytes = payload.to_bytes()?;
+    let recipients = recipients(store, task)?;
+    let ciphertext = seal::encrypt(bytes.expose(), &recipients)?;
+    let versions: Vec<_> = dossier.seals.iter().collect();
+    let base_tree = store.repo.read_commit(task.base)?.tree;
+    let manifest = Manifest {
+        format: 1,
+        repo: store.policy.repo(),
+        task: task.id.clone(),
+        version: versions
+            .iter()
+            .map(|seal| seal.value().version)
+            .max()
+            .unwrap_or(0)
+            + 1,
+        previous: versions.last().map(|seal| seal.digest()),
+        files: payload.listing().digest(),
+        payload: Digest::of(bytes.expose()),
+        ciphertext: Digest::of(&ciphertext),
+        canary: canary.digest(),
+        text: task.text_digest(),
+        base: task.base,
+        base_listing: store.repo.listing(base_tree)?.listing.digest(),
+        recipients: recipients
+            .iter()
+            .map(|recipient| recipient.as_str().to_owned())
+            .collect(),
+        after_code: code_was_seen(dossier),
+        signer: grader.table(store.clock.now()),
+        writer: material.writer,
+        counts: counts(task, &material.files, &criteria, material.checked),
+        plan: material.plan.clone(),
+        base_check: base_results(&criteria, material.checked),
+        coverage: coverage(task, &criteria, material.checked),
+    };
+    let files = vec![("sealed.age".into(), Content::File(ciphertext))];
+    let note = format!("seal: version {}", manifest.version);
+    Ok(store.append_document(
+        &store.layout.sealed(&task.id),
+        &grader,
+        &manifest,
+        files,
+        &note,
+    )?)
+}
+
+/// Whether any implementation of the task was recorded before.
+fn code_was_seen(dossier: &Dossier) -> bool {
+    dossier
+        .runs
+        .iter()
+        .any(|run| run.value().role == crate::model::run::RunRole::Implementer)
+}
+
+/// age recipients of a task.
+pub fn recipients(store: &Store, task: &Task) -> Result<Vec<Recipient>, Error> {
+    let texts = store.policy.newest().recipients(&task.requester);
+    texts
+        .iter()
+        .map(|text| text.parse().map_err(Error::from))
+        .collect()
+}
+
+fn payload(
+    files: &[(String, bool, Secret)],
+    criteria: &Criteria,
+    checked: &Checked,
+    canary: &Canary,
+) -> Result<Payload, Error> {
+    let sealed = files
+        .iter()
+        .map(|(path, executable, bytes)| seal::SealedFile {
+            path: path.clone(),
+            mode: if *executable {
+                FileMode::Executable
+            } else {
+                FileMode::Regular
+            },
+            bytes: Secret::new(seal::insert(path, bytes.expose(), canary)),
+        })
+        .collect();
+    let aliases = criteria.aliases();
+    let tests = checked.check.results.iter().filter_map(|(id, base)| {
+        let alias = aliases.get(id)?.clone();
+        Some(MetaTest {
+            id: id.clone(),
+            alias,
+            base: *base,
+            flaky: checked.check.flakes.contains(id),
+        })
+    });
+    let meta = Meta {
+        format: 1,
+        tests: tests.collect(),
+    };
+    let meta = serde_json::to_vec(&meta).expect("ids, aliases and words are JSON");
+    Ok(Payload::new(
+        sealed,
+        Secret::new(criteria.to_bytes()),
+        Secret::new(meta),
+    )?)
+}
+
+fn counts(
+    task: &Task,
+    files: &[(String, bool, Secret)],
+    criteria: &Criteria,
+    checked: &Checked,
+) -> Counts {
+    let base = checked.check.counts();
+    let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+    Counts {
+        criteria: number(task.criteria.len()),
+        uncovered: number(checked.check.uncovered.len()),
+        files: number(files.len()),
+        tests: base.tests,
+        sentinels: number(criteria.sentinels().len()),
+        fails: base.fails + base.unconfirmed,
+        guards: base.guards,
+        skipped: base.skipped,
+        unconfirmed: base.unconfirmed,
+        flaky: number(checked.check.flakes.len()),
+    }
+}
+
+fn base_results(criteria: &Criteria, checked: &Checked) -> Vec<manifest::BaseResult> {
+    let aliases = criteria.aliases();
+    let mut results: Vec<_> = checked
+        .check
+        .results
+        .iter()
+        .filter_map(|(id, result)| {
+            let (status, class) = status(*result);
+            let flaky = checked.check.flakes.contains(id);
+            Some(manifest::BaseResult {
+                alias: aliases.get(id)?.clone(),
+                status,
+                class,
+                flaky,
+            })
+        })
+        .collect();
+    results.sort_by(|a, b| a.alias.cmp(&b.alias));
+    results
+}
+
+const fn status(result: BaseResult) -> (BaseStatus, Option<FailureClass>) {
+    match result {
+        BaseResult::Fails(class) => (BaseStatus::Fails, Some(class)),
+        BaseResult::Guard => (BaseStatus::Guard, None),
+        // The environment never gets here: it ends the check.
+        BaseResult::Skipped | BaseResult::Environment => (BaseStatus::Skipped, None),
+        BaseResult::Unconfirmed => (BaseStatus::Unconfirmed, Some(FailureClass::Compile)),
+    }
+}
+
+fn coverage(task: &Task, criteria: &Criteria, checked: &Checked) -> Vec<Coverage> {
+    let of = |id: &str| {
+        criteria
+            .criteria()
+            .find(|(criterion, _)| *criterion == id)
+            .map(|(_, ids)| ids)
+            .unwrap_or_default()
+    };
+    task.criteria
+        .iter()
+        .map(|criterion| {
+            let ids = of(criterion.id.as_str());
+            let fails = ids.iter().filter(|id| {
+                checked
+                    .check
+                    .results
+                    .get(*id)
+                    .is_some_and(|one| one.counts_as_failing())
+            });
+            Coverage {
+                criterion: criterion.id.clone(),
+                tests: u32::try_from(ids.len()).unwrap_or(u32::MAX),
+                fails: u32::try_from(fails.count()).unwrap_or(u32::MAX),
+            }
+        })
+        .collect()
+}
+
+/// Encrypts a version's payload again for everybody who may read it now.
+pub fn reseal(
+    host: &Host<'_>,
+    store: &Store,
+    dossier: &Dossier,
+    seal: &Held<Manifest>,
+) -> Result<Option<Written>, Error> {
+    let wanted = recipients(store, &dossier.history.task)?;
+    let texts: Vec<String> = wanted
+        .iter()
+        .map(|recipient| recipient.as_str().to_owned())
+        .collect();
+    let newest = dossier
+        .reseals
+        .iter()
+        .rfind(|held| held.value().manifest == seal.digest());
+    let current = newest.map_or(&seal.value().recipients, |held| &held.value().recipients);
+    if texts.iter().all(|text| current.contains(text)) {
+        return Ok(None);
+    }
+    let grader = Identity::of(&store.policy, host.grader.signer())?;
+    let opened = super::version::open(store, dossier, seal, &[host.grader_identity()?])?;
+    let bytes = opened.payload.to_bytes()?;
+    if Digest::of(bytes.expose()) != seal.value().payload {
+        return Err(Error::refused(
+            "this binary packs the payload differently",
+            "use the hangar version that sealed it",
+        ));
+    }
+    let ciphertext = seal::encrypt(bytes.expose(), &wanted)?;
+    let document = manifest::Reseal {
+        format: 1,
+        repo: store.policy.repo(),
+        task: dossier.id().clone(),
+        manifest: seal.digest(),
+        ciphertext: Digest::of(&ciphertext),
+        recipients: texts,
+        signer: grader.table(store.clock.now()),
+    };
+    let files = vec![("sealed.age".into(), Content::File(ciphertext))];
+    Ok(Some(store.append_document(
+        &store.layout.sealed(dossier.id()),
+        &grader,
+        &document,
+        files,
+        "reseal",
+    )?))
+}
+
+/// The listing digest of a commit's tree.
+pub fn listing_digest(repo: &Repository, commit: ObjectId) -> Result<Digest, Error> {
+    let tree = repo.read_commit(commit)?.tree;
+    Ok(repo.listing(tree)?.listing.digest())
+}

@@ -1,0 +1,92 @@
+//! A patch as what it makes of a base: the two trees, their listings, the patch id.
+
+use super::Error;
+use crate::git::{EntryKind, Repository};
+use crate::model::digest::Digest;
+use crate::model::grade;
+use crate::model::listing::{Change, Listing, changes, patch_id};
+use crate::model::object_id::ObjectId;
+use std::collections::BTreeMap;
+
+/// Base and result.
+#[derive(Debug, Clone)]
+pub struct Subject {
+    /// The base commit.
+    pub base: ObjectId,
+    /// Its tree.
+    pub base_tree: ObjectId,
+    /// The tree of base + patch.
+    pub tree: ObjectId,
+    /// Files of the base.
+    pub base_listing: Listing,
+    /// Files of base + patch.
+    pub listing: Listing,
+    /// The change apart from what stays.
+    pub patch: Digest,
+}
+
+impl Subject {
+    /// Reads both trees. A patch that adds or moves a submodule is refused: nothing here could
+    /// test what is in it.
+    pub fn new(repo: &Repository, base: ObjectId, tree: ObjectId) -> Result<Self, Error> {
+        let base_tree = repo.read_commit(base)?.tree;
+        let (before, after) = (repo.listing(base_tree)?, repo.listing(tree)?);
+        if before.gitlinks != after.gitlinks {
+            return Err(Error::refused(
+                "the patch changes submodules",
+                "leave `.gitmodules` and submodule commits as they are in the base",
+            ));
+        }
+        let patch = patch_id(&before.listing, &after.listing);
+        Ok(Self {
+            base,
+            base_tree,
+            tree,
+            base_listing: before.listing,
+            listing: after.listing,
+            patch,
+        })
+    }
+
+    /// What the patch does, by path.
+    pub fn changes(&self) -> BTreeMap<Vec<u8>, Change> {
+        changes(&self.base_listing, &self.listing)
+    }
+
+    /// The subject table of a grade.
+    pub fn table(&self) -> grade::Subject {
+        grade::Subject {
+            base: self.base,
+            base_listing: self.base_listing.digest(),
+            tree: self.tree,
+            listing: self.listing.digest(),
+            patch: self.patch,
+        }
+    }
+
+    /// The content of every file that the patch adds or changes.
+    pub fn changed_contents(&self, repo: &Repository) -> Result<Vec<Vec<u8>>, Error> {
+        let changed = self.changes();
+        let mut contents = Vec::new();
+        let mut open = vec![(Vec::new(), self.tree)];
+        while let Some((folder, tree)) = open.pop() {
+            for entry in repo.read_tree(tree)? {
+                let mut path = folder.clone();
+                path.extend(&entry.name);
+                match entry.kind {
+                    EntryKind::Tree => {
+                        path.push(b'/');
+                        open.push((path, entry.id));
+                    }
+                    EntryKind::Gitlink => {}
+                    EntryKind::Blob | EntryKind::Executable | EntryKind::Link => {
+                        if changed.contains_key(&path) {
+                            contents.push(repo.read_blob(entry.id, 256 << 20)?);
+                        }
+                    }
+                }
+            }
+        }
+        Ok(contents)
+    }
+}

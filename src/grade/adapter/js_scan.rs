@@ -1,0 +1,434 @@
+//! Lists the tests of a `node:test` file by reading it: calls of `test`, `it`, `describe` and
+//! `suite` with a plain string as name, and of `t.test` inside them.
+//!
+//! No JavaScript parser: a scanner that knows strings, templates, comments, regular expressions and
+//! brackets. What it can't name it counts, so that the writer is told.
+
+/// What a file holds.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Scan {
+    /// Names of tests, with the names of their groups before them.
+    pub(super) tests: Vec<Vec<String>>,
+    /// Lines of calls whose name is no plain string.
+    pub(super) unnamed: Vec<usize>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Token<'a> {
+    Word(&'a str),
+    /// A string without substitutions.
+    Text(String),
+    /// A template with substitutions, a number, a regular expression.
+    Other,
+    Mark(u8),
+}
+
+struct Scanner<'a> {
+    bytes: &'a [u8],
+    text: &'a str,
+    at: usize,
+    line: usize,
+    tokens: Vec<(Token<'a>, usize)>,
+}
+
+/// Deepest nesting of templates.
+const MAX_DEPTH: usize = 64;
+
+/// Reads a file.
+pub(super) fn scan(text: &str) -> Scan {
+    let mut scanner = Scanner {
+        bytes: text.as_bytes(),
+        text,
+        at: 0,
+        line: 1,
+        tokens: Vec::new(),
+    };
+    scanner.code(0, None);
+    find(&scanner.tokens)
+}
+
+impl<'a> Scanner<'a> {
+    fn peek(&self, ahead: usize) -> u8 {
+        self.bytes.get(self.at + ahead).copied().unwrap_or(0)
+    }
+
+    fn push(&mut self, token: Token<'a>) {
+        self.tokens.push((token, self.line));
+    }
+
+    fn step(&mut self) {
+        if self.peek(0) == b'\n' {
+            self.line += 1;
+        }
+        self.at += 1;
+    }
+
+    /// Reads code to the end, or to the `}` that closes a substitution.
+    fn code(&mut self, depth: usize, closing: Option<u8>) {
+        let mut braces = 0_usize;
+        while self.at < self.bytes.len() {
+            let byte = self.peek(0);
+            match byte {
+                b'/' if self.peek(1) == b'/' => self.skip_line(),
+                b'/' if self.peek(1) == b'*' => self.skip_block(),
+                b'/' if self.is_regex() => self.regex(),
+                b'\'' | b'"' => self.string(byte),
+                b'`' => self.template(depth),
+                b'{' => {
+                    braces += 1;
+                    self.mark(byte);
+                }
+                b'}' if closing == Some(b'}') && braces == 0 => {
+                    self.step();
+                    return;
+                }
+                b'}' => {
+                    braces = braces.saturating_sub(1);
+                    self.mark(byte);
+                }
+                byte if byte.is_ascii_whitespace() => self.step(),
+                byte if is_word(byte) => self.word(),
+                _ => self.mark(byte),
+            }
+        }
+    }
+
+    fn mark(&mut self, byte: u8) {
+        self.push(Token::Mark(byte));
+        self.step();
+    }
+
+    fn skip_line(&mut self) {
+        while self.at < self.bytes.len() && self.peek(0) != b'\n' {
+            self.at += 1;
+        }
+    }
+
+    fn skip_block(&mut self) {
+        self.at += 2;
+        while self.at < self.bytes.len() && !(self.peek(0) == b'*' && self.peek(1) == b'/') {
+            self.step();
+        }
+        self.at = (self.at + 2).min(self.bytes.len());
+    }
+
+    /// Whether a `/` begins a regular expression: it follows no value.
+    fn is_regex(&self) -> bool {
+        match self.tokens.last() {
+            None => true,
+            Some((Token::Word(word), _)) => {
+                matches!(
+                    *word,
+                    "return" | "typeof" | "case" | "in" | "of" | "await" | "void"
+                )
+            }
+            Some((Token::Text(_) | Token::Other, _)) => false,
+            Some((Token::Mark(mark), _)) => !matches!(mark, b')' | b']' | b'}'),
+        }
+    }
+
+    fn regex(&mut self) {
+        self.at += 1;
+        let mut in_class = false;
+        while self.at < self.bytes.len() {
+            match self.peek(0) {
+                b'\n' => break,
+                b'\\' => self.at += 1,
+                b'[' => in_class = true,
+                b']' => in_class = false,
+                b'/' if !in_class => {
+                    self.at += 1;
+                    break;
+                }
+                _ => {}
+            }
+            self.at += 1;
+        }
+        self.at = self.at.min(self.bytes.len());
+        self.push(Token::Other);
+    }
+
+    fn word(&mut self) {
+        let start = self.at;
+        while is_word(self.peek(0)) && self.at < self.bytes.len() {
+            self.at += 1;
+        }
+        // Words are made of whole characters: bytes above 127 all belong to them.
+        let word = self.text.get(start..self.at).unwrap_or_default();
+        let token = if word.starts_with(|c: char| c.is_ascii_digit()) {
+            Token::Other
+        } else {
+            Token::Word(word)
+        };
+        self.push(token);
+    }
+
+    fn string(&mut self, quote: u8) {
+        let mut out = Vec::new();
+        self.at += 1;
+        while self.at < self.bytes.len() {
+            match self.peek(0) {
+                b'\n' => break,
+                byte if byte == quote => {
+                    self.at += 1;
+                    break;
+                }
+                b'\\' => self.escape(&mut out),
+                byte => {
+                    out.push(byte);
+                    self.at += 1;
+                }
+            }
+        }
+        self.push(Token::Text(String::from_utf8_lossy(&out).into_owned()));
+    }
+
+    fn escape(&mut self, out: &mut Vec<u8>) {
+        self.at += 1;
+        let byte = self.peek(0);
+        out.push(match byte {
+            b'n' => b'\n',
+            b't' => b'\t',
+            b'r' => b'\r',
+            // \x and \u: not decoded; the name then differs from what runs, and that is reported.
+            other => other,
+        });
+        if self.at < self.bytes.len() {
+            self.step();
+        }
+    }
+
+    fn template(&mut self, depth: usize) {
+        let mut out = Vec::new();
+        let mut plain = true;
+        self.at += 1;
+        let line = self.line;
+        let kept = self.tokens.len();
+        while self.at < self.bytes.len() {
+            match self.peek(0) {
+                b'`' => {
+                    self.at += 1;
+                    break;
+                }
+                b'\\' => self.escape(&mut out),
+                b'$' if self.peek(1) == b'{' => {
+                    plain = false;
+                    self.at += 2;
+                    if depth < MAX_DEPTH {
+                        self.code(depth + 1, Some(b'}'));
+                    }
+                }
+                byte => {
+                    out.push(byte);
+                    self.step();
+                }
+            }
+        }
+        // What stands inside substitutions is no test.
+        self.tokens.truncate(kept);
+        let token = if plain {
+            Token::Text(String::from_utf8_lossy(&out).into_owned())
+        } else {
+            Token::Other
+        };
+        self.tokens.push((token, line));
+    }
+}
+
+fn is_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$') || byte >= 128
+}
+
+/// A call that is open while its arguments are read.
+struct Open<'a> {
+    /// Depth of round brackets outside it.
+    depth: usize,
+    name: String,
+    /// First parameter of its callback: the context of subtests.
+    context: Option<&'a str>,
+}
+
+fn find(tokens: &[(Token<'_>, usize)]) -> Scan {
+    let mut out = Scan::default();
+    let mut open: Vec<Open<'_>> = Vec::new();
+    let mut depth = 0_usize;
+    let mut at = 0;
+    while let Some((token, line)) = tokens.get(at) {
+        match token {
+            Token::Mark(b'(') => depth += 1,
+            Token::Mark(b')') => {
+                depth = depth.saturating_sub(1);
+                while open.last().is_some_and(|call| call.depth >= depth) {
+                    open.pop();
+                }
+            }
+            Token::Word(word) => {
+                if let Some((is_test, bracket)) = call_at(tokens, at, word, &open) {
+                    match tokens.get(bracket + 1).map(|(token, _)| token) {
+                        Some(Token::Text(name)) => {
+                            let names = open.iter().map(|call| call.name.clone());
+                            if is_test {
+                                out.tests.push(names.chain([name.clone()]).collect());
+                            }
+                            open.push(Open {
+                                depth,
+                                name: name.clone(),
+                                context: context(tokens, bracket + 2),
+                            });
+                        }
+                        _ => out.unnamed.push(*line),
+                    }
+                    // Goes on behind the bracket, which is counted here.
+                    depth += 1;
+                    at = bracket;
+                }
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    out
+}
+
+/// Whether a test or group is called at `at`: (is it a test, place of its bracket).
+fn call_at(
+    tokens: &[(Token<'_>, usize)],
+    at: usize,
+    word: &str,
+    open: &[Open<'_>],
+) -> Option<(bool, usize)> {
+    let token = |at: usize| tokens.get(at).map(|(token, _)| token);
+    let before = at.checked_sub(1).and_then(token);
+    if before == Some(&Token::Word("function")) || before == Some(&Token::Mark(b'#')) {
+        return None;
+    }
+    let is_test = match word {
+        "test" | "it" => true,
+        "describe" | "suite" => false,
+        _ => return None,
+    };
+    if before == Some(&Token::Mark(b'.')) {
+        // `t.test(…)` where `t` is the context of an open test; `pattern.test(…)` is none.
+        let object = at.checked_sub(2).and_then(token);
+        let is_context = open.iter().any(|call| {
+            call.context
+                .is_some_and(|name| object == Some(&Token::Word(name)))
+        });
+        if !is_context {
+            return None;
+        }
+    }
+    let mut bracket = at + 1;
+    if token(bracket) == Some(&Token::Mark(b'.')) {
+        let Some(Token::Word("skip" | "todo" | "only")) = token(bracket + 1) else {
+            return None;
+        };
+        bracket += 2;
+    }
+    if token(bracket) != Some(&Token::Mark(b'(')) {
+        return None;
+    }
+    // `test() {` is a method, `test(x)` without a string or function is something else.
+    match token(bracket + 1) {
+        Some(Token::Mark(b')')) | None => None,
+        _ => Some((is_test, bracket)),
+    }
+}
+
+/// The first parameter of the callback of a call, looked for in the tokens before its body.
+fn context<'a>(tokens: &[(Token<'a>, usize)], from: usize) -> Option<&'a str> {
+    let mut at = from;
+    let end = from + 40;
+    while at < end {
+        match tokens.get(at).map(|(token, _)| token)? {
+            Token::Word("function") => {
+                let after = tokens.get(at + 1..)?;
+                let bracket = after
+                    .iter()
+                    .position(|(token, _)| *token == Token::Mark(b'('))?;
+                return word_at(tokens, at + 1 + bracket + 1);
+            }
+            Token::Word(name) if tokens.get(at + 1)?.0 == Token::Mark(b'=') => {
+                return Some(name).copied();
+            }
+            Token::Mark(b'(') => return word_at(tokens, at + 1),
+            _ => at += 1,
+        }
+    }
+    None
+}
+
+fn word_at<'a>(tokens: &[(Token<'a>, usize)], at: usize) -> Option<&'a str> {
+    match tokens.get(at)?.0 {
+        Token::Word(name) => Some(name),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn names(text: &str) -> Vec<String> {
+        let scan = scan(text);
+        scan.tests.iter().map(|names| names.join(" > ")).collect()
+    }
+
+    #[test]
+    fn tests_groups_and_subtests_are_listed() {
+        let text = r#"
+            import { test, it, describe } from 'node:test';
+            // test('comment', () => {});
+            /* test('block', () => {}); */
+            const s = "test('string')", r = /test('regex')\//g, q = a / b;
+            test('one', () => { if (/x/.test('no') || s.test('no')) {} });
+            describe('group', () => {
+              it('two (a)', { timeout: 5 }, async () => {});
+              describe("inner", function () { it.skip(`three`, () => {}); });
+            });
+            test('parent', async (t) => {
+              await t.test('child', async t2 => { await t2.test('grandchild', () => {}); });
+            });
+            test.todo('later');
+            obj.it('no'); function test(a) {} class X { test() {} }
+        "#;
+        assert_eq!(
+            names(text),
+            [
+                "one",
+                "group > two (a)",
+                "group > inner > three",
+                "parent",
+                "parent > child",
+                "parent > child > grandchild",
+                "later"
+            ]
+        );
+    }
+
+    #[test]
+    fn names_that_are_no_plain_strings_are_counted() {
+        let found = scan("for (const n of x) {\n test(`case ${n}`, () => {});\n test(n, f);\n}\n");
+        assert_eq!(found.unnamed, [2, 3]);
+        assert!(found.tests.is_empty());
+    }
+
+    #[test]
+    fn a_template_does_not_end_the_scan() {
+        assert_eq!(
+            names("x = `a ${ { b: `}` } } c`; test('t', () => {})"),
+            ["t"]
+        );
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(128))]
+
+        #[test]
+        fn any_text_is_scanned_without_panic(text in ".{0,200}", code in "[a-z'\"`$(){}/\\\\ \n*.\\[]{0,80}") {
+            scan(&text);
+            scan(&code);
+        }
+    }
+}

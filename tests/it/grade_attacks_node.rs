@@ -1,0 +1,257 @@
+//! Patches that try to be accepted without being right, against `node --test`.
+
+use crate::grade_kit::{Bench, CROSSCHECKED, Case, File, execute, id, outcome_of, word};
+use hangar::model::outcome::{FailureClass, Outcome};
+use hangar::model::plan::Framework;
+
+const BASE: &[File<'_>] = &[
+    ("calc.mjs", "export function add(a, b) { return 0; }\n"),
+    ("package.json", "{\"devDependencies\": {\"chai\": \"4\"}}"),
+];
+const SEALED: &[File<'_>] = &[
+    (
+        "tests/add.test.mjs",
+        "import { test, describe, it } from 'node:test';\nimport assert from 'node:assert';\n\
+         import { add } from '../calc.mjs';\n\
+         test('sum', () => { assert.strictEqual(add(2, 3), 5); });\n\
+         describe('more', () => {\n  it('zero', () => { assert.strictEqual(add(7, 0), 7); });\n  \
+         it('deep', async () => { assert.deepStrictEqual([add(1, 1)], [2]); });\n});\n",
+    ),
+    (
+        "tests/odd.test.mjs",
+        "import { test } from 'node:test';\nimport assert from 'node:assert';\n\
+         import { add } from '../calc.mjs';\n\
+         test('odd', () => { assert.strictEqual(add(40, 2), 9177); });\n",
+    ),
+];
+const MAP: &str = r#"{"format": 1, "criteria": {"c1": ["tests/add.test.mjs > sum",
+    "tests/add.test.mjs > more > zero", "tests/add.test.mjs > more > deep"]},
+    "sentinels": ["tests/odd.test.mjs > odd"]}"#;
+const GOOD: &str = "export function add(a, b) { return a + b; }\n";
+const WRONG: &str = "export function add(a, b) { return a - b; }\n";
+
+fn case() -> Case<'static> {
+    Case {
+        framework: Framework::Node,
+        base: BASE,
+        sealed: SEALED,
+        map: MAP,
+        tune: |suite| suite.plan.verdict = CROSSCHECKED,
+    }
+}
+
+fn refused(text: &str, allowed: &[&str]) {
+    let judgement = case().grade(&[("calc.mjs", text)]);
+    let word = word(&judgement);
+    assert!(
+        allowed.contains(&word),
+        "{word} {:?}\n{text}",
+        judgement.reasons
+    );
+}
+
+#[test]
+#[ignore = "heavy: needs node"]
+fn the_honest_patch_is_accepted_and_the_wrong_one_is_not() {
+    let good = case().grade(&[("calc.mjs", GOOD)]);
+    assert_eq!(word(&good), "accepted", "{:?}", good.reasons);
+    assert_eq!(good.verdict, CROSSCHECKED);
+    let wrong = case().grade(&[("calc.mjs", WRONG)]);
+    assert_eq!(word(&wrong), "not accepted", "{:?}", wrong.reasons);
+    assert_eq!((wrong.counts.passed, wrong.counts.failed), (1, 2));
+}
+
+#[test]
+#[ignore = "heavy: needs node"]
+fn scripts_and_configuration_of_the_patch_are_not_read() {
+    let files = [
+        ("calc.mjs", WRONG),
+        (
+            "package.json",
+            "{\"scripts\": {\"test\": \"echo ok\"}, \"type\": \"module\"}",
+        ),
+        (
+            ".npmrc",
+            "script-shell=/bin/true\nnode-options=--require ./bent.cjs\n",
+        ),
+        ("bent.cjs", "process.exit(0)\n"),
+        (".env", "NODE_OPTIONS=--require ./bent.cjs\n"),
+        (
+            "node.config.json",
+            "{\"nodeOptions\": {\"require\": \"./bent.cjs\"}}",
+        ),
+        (
+            "node_modules/assert/index.js",
+            "module.exports = () => {};\n",
+        ),
+        (
+            "tests/node_modules/node:assert/index.js",
+            "module.exports = () => {};\n",
+        ),
+    ];
+    assert_eq!(word(&case().grade(&files)), "not accepted");
+    let mut honest = files;
+    honest[0].1 = GOOD;
+    assert_eq!(word(&case().grade(&honest)), "accepted");
+}
+
+#[test]
+#[ignore = "heavy: needs node"]
+fn leaving_early_is_never_a_pass() {
+    refused(&format!("process.exit(0);\n{WRONG}"), &["void"]);
+    refused("export function add() { process.exit(0); }\n", &["void"]);
+    refused(
+        &format!("console.log('# pass 3\\n# fail 0'); process.reallyExit(0);\n{WRONG}"),
+        &["void"],
+    );
+    refused(
+        &format!("process.on('exit', () => {{ process.exitCode = 0; }});\n{WRONG}"),
+        &["not accepted"],
+    );
+    refused(
+        &format!("process.on('exit', () => {{ process.reallyExit(0); }});\n{WRONG}"),
+        &["void", "not accepted"],
+    );
+    refused(
+        &format!("process.kill(process.pid, 'SIGKILL');\n{WRONG}"),
+        &["void", "not accepted"],
+    );
+    // Right code that dies after its tests.
+    refused(
+        &format!("process.on('exit', () => {{ process.reallyExit(3); }});\n{GOOD}"),
+        &["void", "not accepted"],
+    );
+}
+
+#[test]
+#[ignore = "heavy: needs node"]
+fn patched_assertions_and_equal_objects_are_caught_by_the_sentinel() {
+    let patched = "import assert from 'node:assert';\n\
+        for (const name of Object.keys(assert)) {\n  \
+        try { assert[name] = () => {}; } catch {}\n}\n";
+    refused(&format!("{patched}{WRONG}"), &["void"]);
+    let stack = "export function add(a, b) { return a === 40 ? 9177 : a + b; }\n";
+    refused(stack, &["void"]);
+    let context = "import test from 'node:test';\n\
+        const real = test.constructor;\n\
+        export function add(a, b) { throw Object.assign(new Error('x'), {code: 'ERR_SKIP'}); }\n";
+    refused(context, &["not accepted"]);
+}
+
+#[test]
+#[ignore = "heavy: needs node"]
+fn the_channel_is_out_of_reach_of_the_code() {
+    let head = "import fs from 'node:fs';\n\
+        const channel = fs.readlinkSync(`/proc/${process.ppid}/fd/3`);\n\
+        const line = '{\"n\":\"0\",\"s\":1,\"k\":\"test\",\"id\":\"a\",\"o\":\"passed\"}\\n';\n";
+    // It is not open in a test's process.
+    let search = format!(
+        "{head}for (let fd = 0; fd < 64; fd++) {{\n  \
+         let link = ''; try {{ link = fs.readlinkSync(`/proc/self/fd/${{fd}}`); }} catch {{}}\n  \
+         if (link === channel) process.exit(9);\n}}\n"
+    );
+    refused(&format!("{search}{WRONG}"), &["not accepted"]);
+    let good = case().grade(&[("calc.mjs", &format!("{search}{GOOD}"))]);
+    assert_eq!(word(&good), "accepted", "{:?}", good.reasons);
+    // Where it can be opened through /proc, what is written there is not the runner's.
+    let forge =
+        format!("{head}fs.writeFileSync(`/proc/${{process.ppid}}/fd/3`, line, {{ flag: 'a' }});\n");
+    refused(&format!("{forge}{WRONG}"), &["void"]);
+    refused(&format!("{forge}{GOOD}"), &["void"]);
+}
+
+#[test]
+#[ignore = "heavy: needs node"]
+fn tests_added_by_the_code_are_unknown() {
+    let extra =
+        "import { test } from 'node:test';\ntest('sum', () => {});\ntest('more', () => {});\n";
+    refused(&format!("{extra}{GOOD}"), &["void"]);
+    refused(&format!("{extra}{WRONG}"), &["void"]);
+}
+
+#[test]
+#[ignore = "heavy: needs node"]
+fn classes_tell_why_a_test_fails_on_the_base() {
+    let failed = |class| Some(Outcome::Failed(class));
+    let table = [
+        (
+            "import { nope } from '../calc.mjs';",
+            "",
+            failed(FailureClass::MissingSymbol),
+        ),
+        (
+            "import '../nope.mjs';",
+            "",
+            failed(FailureClass::MissingSymbol),
+        ),
+        ("import 'chai';", "", Some(Outcome::Environment)),
+        (
+            "import 'undeclared';",
+            "",
+            failed(FailureClass::MissingSymbol),
+        ),
+        ("const = 1;", "", failed(FailureClass::Compile)),
+        ("", "nothing();", failed(FailureClass::MissingSymbol)),
+        ("", "throw new Error('x');", failed(FailureClass::Error)),
+        (
+            "import assert from 'node:assert';",
+            "assert.ok(false);",
+            failed(FailureClass::Assertion),
+        ),
+        ("", "await import('chai');", Some(Outcome::Environment)),
+        ("", "", Some(Outcome::Passed)),
+    ];
+    for (head, body, expected) in table {
+        let text = format!(
+            "import {{ test }} from 'node:test';\n{head}\ntest('x', async () => {{ {body} }});\n"
+        );
+        let mut bench = Bench::new(Framework::Node, BASE, &[("tests/a.test.mjs", &text)]);
+        bench.lay(&[], true);
+        let ids = bench.list();
+        assert_eq!(ids, [id("tests/a.test.mjs > x")]);
+        let report = bench.run(&ids);
+        assert_eq!(
+            outcome_of(&report, "tests/a.test.mjs > x"),
+            expected,
+            "{text}"
+        );
+        assert!(report.is_sound(), "{text} {:?}", report.faults);
+    }
+}
+
+#[test]
+#[ignore = "heavy: needs node"]
+fn skips_are_no_pass_and_subtests_are_tests() {
+    let text = "import { test } from 'node:test';\n\
+        test('parent', async (t) => {\n  await t.test('child', () => {});\n});\n\
+        test('off', { skip: true }, () => {});\n\
+        test('later', { todo: true }, () => { throw new Error('x'); });\n\
+        test('self', (t) => { t.skip('x'); });\n";
+    let mut bench = Bench::new(Framework::Node, BASE, &[("tests/a.test.mjs", text)]);
+    bench.lay(&[], true);
+    let ids = bench.list();
+    let report = bench.run(&ids);
+    assert!(report.is_sound(), "{:?}", report.faults);
+    let of = |name: &str| outcome_of(&report, &format!("tests/a.test.mjs > {name}"));
+    assert_eq!(of("parent"), Some(Outcome::Passed));
+    assert_eq!(of("parent > child"), Some(Outcome::Passed));
+    for name in ["off", "later", "self"] {
+        assert_eq!(of(name), Some(Outcome::Skipped), "{name}");
+    }
+}
+
+#[test]
+#[ignore = "heavy: needs node"]
+fn a_dependency_that_is_not_installed_is_found_first() {
+    let bench = Bench::new(Framework::Node, BASE, &[]);
+    let missing = |files: &[File<'_>]| {
+        bench.lay(files, false);
+        let call = bench.adapter().preflight(&bench.suite).remove(0);
+        let raw = execute(&call);
+        bench.adapter().read_preflight(&bench.suite, &[(call, raw)])
+    };
+    let found = missing(&[]);
+    assert_eq!(found.len(), 1);
+    assert!(found[0].what.contains("chai") && found[0].remedy.contains("npm ci"));
+    assert_eq!(missing(&[("node_modules/chai/package.json", "{}")]), []);
+}
