@@ -366,10 +366,7 @@ pub fn attach(
 ) -> Result<(Attachment, (String, Content)), Error> {
     let (name, stored) = if sealed {
         let recipients = sealing::recipients(store, task)?;
-        (
-            format!("{name}.zst.age"),
-            seal::encrypt(&packed, &recipients)?,
-        )
+        (format!("{name}.age"), seal::encrypt(bytes, &recipients)?)
     } else {
         (name.to_owned(), bytes.to_vec())
     };

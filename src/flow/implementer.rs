@@ -218,20 +218,17 @@ fn failing_ids(
         return Ok(Vec::new());
     };
     let opened = version::open(store, dossier, seal, &[host.grader_identity()?])?;
-    let aliases = opened.criteria.aliases();
-    let open = |outcome: TestOutcome| outcome != TestOutcome::Passed;
-    let failing: Vec<_> = grade
+    let passed: Vec<_> = grade
         .value()
         .test
         .iter()
-        .filter(|test| open(test.outcome))
+        .filter(|test| test.outcome == TestOutcome::Passed)
         .map(|test| &test.alias)
         .collect();
-    Ok(aliases
-        .into_iter()
-        .filter(|(_, alias)| failing.contains(&alias))
-        .map(|(id, _)| id)
-        .collect())
+    let expected = opened.criteria.expected();
+    let named = opened.criteria.named().into_iter();
+    let failing = named.filter(|(alias, id)| expected.contains(id) && !passed.contains(&alias));
+    Ok(failing.map(|(_, id)| id).collect())
 }
 
 #[expect(

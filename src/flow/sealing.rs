@@ -6,12 +6,10 @@ use super::host::Host;
 use super::version::{Meta, MetaTest};
 use crate::base::redact::Secret;
 use crate::git::Repository;
-use crate::grade::basecheck::BaseResult;
 use crate::model::criteria::Criteria;
 use crate::model::digest::Digest;
-use crate::model::manifest::{self, BaseStatus, Counts, Coverage, Manifest, Writer};
+use crate::model::manifest::{self, Manifest, Writer};
 use crate::model::object_id::ObjectId;
-use crate::model::outcome::FailureClass;
 use crate::model::plan::Plan;
 use crate::model::task::Task;
 use crate::seal::{self, Canary, FileMode, Payload, Recipient};
@@ -78,10 +76,13 @@ pub fn seal(
         after_code: code_was_seen(dossier),
         signer: grader.table(store.clock.now()),
         writer: material.writer,
-        counts: counts(task, &material.files, &criteria, material.checked),
+        counts: material
+            .checked
+            .check
+            .counts(&criteria, material.files.len()),
         plan: material.plan.clone(),
-        base_check: base_results(&criteria, material.checked),
-        coverage: coverage(task, &criteria, material.checked),
+        base_check: material.checked.check.rows(&criteria),
+        coverage: material.checked.check.coverage(&criteria),
     };
     let files = vec![("sealed.age".into(), Content::File(ciphertext))];
     let note = format!("seal: version {}", manifest.version);
@@ -129,14 +130,15 @@ fn payload(
             bytes: Secret::new(seal::insert(path, bytes.expose(), canary)),
         })
         .collect();
-    let aliases = criteria.aliases();
-    let tests = checked.check.results.iter().filter_map(|(id, base)| {
-        let alias = aliases.get(id)?.clone();
+    let results = &checked.check.results;
+    let tests = criteria.named().into_iter().filter_map(|(alias, id)| {
+        let base = results.get(&id)?.status()?;
+        let flaky = checked.check.flakes.contains(&id);
         Some(MetaTest {
-            id: id.clone(),
+            id,
             alias,
-            base: *base,
-            flaky: checked.check.flakes.contains(id),
+            base,
+            flaky,
         })
     });
     let meta = Meta {
@@ -149,87 +151,6 @@ fn payload(
         Secret::new(criteria.to_bytes()),
         Secret::new(meta),
     )?)
-}
-
-fn counts(
-    task: &Task,
-    files: &[(String, bool, Secret)],
-    criteria: &Criteria,
-    checked: &Checked,
-) -> Counts {
-    let base = checked.check.counts();
-    let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-    Counts {
-        criteria: number(task.criteria.len()),
-        uncovered: number(checked.check.uncovered.len()),
-        files: number(files.len()),
-        tests: base.tests,
-        sentinels: number(criteria.sentinels().len()),
-        fails: base.fails + base.unconfirmed,
-        guards: base.guards,
-        skipped: base.skipped,
-        unconfirmed: base.unconfirmed,
-        flaky: number(checked.check.flakes.len()),
-    }
-}
-
-fn base_results(criteria: &Criteria, checked: &Checked) -> Vec<manifest::BaseResult> {
-    let aliases = criteria.aliases();
-    let mut results: Vec<_> = checked
-        .check
-        .results
-        .iter()
-        .filter_map(|(id, result)| {
-            let (status, class) = status(*result);
-            let flaky = checked.check.flakes.contains(id);
-            Some(manifest::BaseResult {
-                alias: aliases.get(id)?.clone(),
-                status,
-                class,
-                flaky,
-            })
-        })
-        .collect();
-    results.sort_by(|a, b| a.alias.cmp(&b.alias));
-    results
-}
-
-const fn status(result: BaseResult) -> (BaseStatus, Option<FailureClass>) {
-    match result {
-        BaseResult::Fails(class) => (BaseStatus::Fails, Some(class)),
-        BaseResult::Guard => (BaseStatus::Guard, None),
-        // The environment never gets here: it ends the check.
-        BaseResult::Skipped | BaseResult::Environment => (BaseStatus::Skipped, None),
-        BaseResult::Unconfirmed => (BaseStatus::Unconfirmed, Some(FailureClass::Compile)),
-    }
-}
-
-fn coverage(task: &Task, criteria: &Criteria, checked: &Checked) -> Vec<Coverage> {
-    let of = |id: &str| {
-        criteria
-            .criteria()
-            .find(|(criterion, _)| *criterion == id)
-            .map(|(_, ids)| ids)
-            .unwrap_or_default()
-    };
-    task.criteria
-        .iter()
-        .map(|criterion| {
-            let ids = of(criterion.id.as_str());
-            let fails = ids.iter().filter(|id| {
-                checked
-                    .check
-                    .results
-                    .get(*id)
-                    .is_some_and(|one| one.counts_as_failing())
-            });
-            Coverage {
-                criterion: criterion.id.clone(),
-                tests: u32::try_from(ids.len()).unwrap_or(u32::MAX),
-                fails: u32::try_from(fails.count()).unwrap_or(u32::MAX),
-            }
-        })
-        .collect()
 }
 
 /// Encrypts a version's payload again for everybody who may read it now.

@@ -6,11 +6,10 @@ use super::host::Host;
 use super::stage::{Decision, standing};
 use super::subject::Subject;
 use super::version::{self, Opened};
-use crate::model::criteria::Alias;
 use crate::model::digest::Digest;
-use crate::model::grade::{Grade, GradeCounts, TestOutcome, TestResult, Timing};
+use crate::model::grade::{Grade, GradeCounts, Timing};
 use crate::model::manifest::Manifest;
-use crate::model::outcome::{FailureClass, Outcome, Secrecy, Trust, Verdict};
+use crate::model::outcome::{Secrecy, Trust, Verdict};
 use crate::model::run::{Run, SandboxRecord};
 use crate::sandbox::Probes;
 use crate::sandbox::probe::State;
@@ -189,7 +188,9 @@ fn document(
             total_ms: rounded(findings.total),
         },
         sandbox: sandbox_record(findings.probes.as_ref()),
-        test: tests(opened, findings),
+        test: judgement
+            .map(|judgement| judgement.tests.clone())
+            .unwrap_or_default(),
     }
 }
 
@@ -237,52 +238,17 @@ pub fn sandbox_record(probes: Option<&Probes>) -> SandboxRecord {
 
 fn counts(opened: &Opened, findings: &Findings) -> GradeCounts {
     let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-    let sentinels = number(opened.criteria.sentinels().len());
-    let Some(judgement) = &findings.judgement else {
-        let expected = number(opened.criteria.expected().len());
-        return GradeCounts {
-            expected,
-            missing: expected,
-            sentinels,
-            ..GradeCounts::default()
-        };
-    };
-    let by_assertion = Outcome::Failed(FailureClass::Assertion);
-    let held = judgement.outcomes.iter().filter(|(alias, outcome)| {
-        matches!(alias, Alias::Sentinel(_)) && **outcome == by_assertion
-    });
-    GradeCounts {
-        expected: judgement.counts.tests,
-        passed: judgement.counts.passed,
-        failed: judgement.counts.failed + judgement.counts.environment,
-        skipped: judgement.counts.skipped,
-        missing: judgement.counts.absent,
-        sentinels_held: number(held.count()),
-        sentinels,
-    }
-}
-
-fn tests(opened: &Opened, findings: &Findings) -> Vec<TestResult> {
-    let Some(judgement) = &findings.judgement else {
-        return Vec::new();
-    };
-    let aliases = opened.criteria.aliases();
-    let expected = opened.criteria.expected();
-    let mut aliases: Vec<&Alias> = expected.iter().filter_map(|id| aliases.get(id)).collect();
-    aliases.sort();
-    let result = |alias: &Alias| {
-        let (outcome, class) = match judgement.outcomes.get(alias) {
-            None => (TestOutcome::Missing, None),
-            Some(Outcome::Passed) => (TestOutcome::Passed, None),
-            Some(Outcome::Skipped) => (TestOutcome::Skipped, None),
-            Some(Outcome::Failed(class)) => (TestOutcome::Failed, Some(*class)),
-            Some(Outcome::Environment) => (TestOutcome::Failed, Some(FailureClass::Error)),
-        };
-        TestResult {
-            alias: alias.clone(),
-            outcome,
-            class,
-        }
-    };
-    aliases.into_iter().map(result).collect()
+    findings.judgement.as_ref().map_or_else(
+        || {
+            let expected = number(opened.criteria.expected().len());
+            let sentinels = number(opened.criteria.sentinels().len());
+            GradeCounts {
+                expected,
+                missing: expected,
+                sentinels,
+                ..GradeCounts::default()
+            }
+        },
+        |judgement| judgement.counts,
+    )
 }

@@ -2,12 +2,11 @@
 
 use super::Error;
 use crate::base::redact::Secret;
-use crate::grade::basecheck::BaseResult;
 use crate::grade::suite::SealedFile;
-use crate::model::criteria::{Alias, Criteria};
+use crate::model::criteria::Criteria;
 use crate::model::digest::Digest;
-use crate::model::ids::CriterionId;
-use crate::model::manifest::Manifest;
+use crate::model::ids::{Alias, CriterionId};
+use crate::model::manifest::{BaseStatus, Manifest};
 use crate::model::outcome::TestId;
 use crate::seal::{self, Canary, DecryptError, FileMode, Identity, Payload};
 use crate::store::Store;
@@ -34,7 +33,7 @@ pub struct MetaTest {
     /// The public name.
     pub alias: Alias,
     /// How it ended on the base.
-    pub base: BaseResult,
+    pub base: BaseStatus,
     /// Whether repeated runs differed.
     pub flaky: bool,
 }
@@ -51,7 +50,7 @@ pub struct Opened {
     /// The map.
     pub criteria: Criteria,
     /// Base result of every test but the sentinels.
-    pub base: BTreeMap<TestId, BaseResult>,
+    pub base: BTreeMap<TestId, BaseStatus>,
     /// The canary.
     pub canary: Canary,
 }
@@ -149,7 +148,6 @@ fn checked(seal: &Held<Manifest>, bytes: &Secret) -> Result<Opened, Error> {
         .iter()
         .map(|one| one.criterion.clone())
         .collect();
-    let known: Vec<&str> = known.iter().map(CriterionId::as_str).collect();
     let criteria = Criteria::parse(payload.criteria().expose(), &known)
         .map_err(|_| tampered("its criteria.json is malformed"))?;
     let canary =
@@ -173,10 +171,10 @@ fn checked(seal: &Held<Manifest>, bytes: &Secret) -> Result<Opened, Error> {
     })
 }
 
-/// Criterion ids of a task as texts.
-pub fn criterion_ids(task: &crate::model::task::Task) -> Vec<String> {
+/// Criterion ids of a task, in its order.
+pub fn criterion_ids(task: &crate::model::task::Task) -> Vec<CriterionId> {
     task.criteria
         .iter()
-        .map(|criterion| criterion.id.to_string())
+        .map(|criterion| criterion.id.clone())
         .collect()
 }

@@ -182,7 +182,7 @@ fn prompt_for(
     complaint: Option<&Complaint>,
 ) -> Prompt {
     let criteria = agent::criteria(task);
-    let one_test = crate::grade::adapter::adapter(plan.framework).one_test();
+    let one_test = crate::grade::adapter::one_test(plan.framework);
     let brief = WriterBrief {
         brief: Brief {
             title: &task.title,
@@ -215,7 +215,6 @@ fn inspect(
     let globs = Globs::new(&plan.tests)?;
     let shared = Globs::new(crate::grade::protect::SHARED)?;
     let ids = criterion_ids(&dossier.history.task);
-    let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
     let paths = Paths {
         tests: &plan.tests,
         allowed: &|path| globs.matches(path.as_bytes()),

@@ -92,6 +92,8 @@ pub enum Hit {
     Output,
     /// Size of one file.
     FileSize,
+    /// Scratch disk.
+    Disk,
     /// Wall clock.
     Time,
 }

@@ -141,6 +141,7 @@ const fn hit_name(hit: Hit) -> &'static str {
         Hit::Processes => "processes",
         Hit::Output => "output",
         Hit::FileSize => "file size",
+        Hit::Disk => "scratch disk",
         Hit::Time => "time",
     }
 }

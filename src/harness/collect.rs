@@ -6,6 +6,7 @@
 use super::exchange::{CRITERIA, PLACEHOLDER};
 use crate::base::redact::Secret;
 use crate::model::criteria::Criteria;
+use crate::model::ids::CriterionId;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -191,7 +192,7 @@ pub struct Paths<'a> {
 pub fn sealed(
     files: Vec<CollectedFile>,
     left_out: &[LeftOut],
-    criteria: &[&str],
+    criteria: &[CriterionId],
     paths: &Paths<'_>,
 ) -> Result<SealedOutput, Complaint> {
     let mut complaint = Complaint::default();

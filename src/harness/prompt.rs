@@ -310,7 +310,8 @@ mod tests {
         assert!(text.starts_with("You write") && !text.contains("version 1"));
         let example = text.split("```json\n").nth(1).unwrap();
         let example = example.split("```").next().unwrap();
-        crate::model::criteria::Criteria::parse(example.as_bytes(), &["c1"]).unwrap();
+        crate::model::criteria::Criteria::parse(example.as_bytes(), &["c1".parse().unwrap()])
+            .unwrap();
     }
 
     #[test]

@@ -2,8 +2,8 @@
 //!
 //! Format: `docs/format.md`, "Grade". It holds for exactly the base and the result it names.
 
-use crate::model::criteria::Alias;
 use crate::model::digest::Digest;
+use crate::model::ids::Alias;
 use crate::model::ids::TaskId;
 use crate::model::object_id::ObjectId;
 use crate::model::outcome::{FailureClass, Secrecy, Trust, Verdict};

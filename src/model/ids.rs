@@ -88,6 +88,14 @@ text_id!(
 );
 
 text_id!(
+    /// The public name of a hidden test: criterion and ordinal (`c1.2`), `o3` for one of the
+    /// others, `s1` for a sentinel.
+    Alias, "an alias such as `c1.2`, `o3` or `s1`",
+    |text| !text.is_empty() && text.len() <= 16
+        && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'.')
+);
+
+text_id!(
     /// The fingerprint of a public key as OpenSSH writes it: `SHA256:` and unpadded base64.
     Fingerprint, "a key fingerprint (`SHA256:…`)",
     |text| text.strip_prefix("SHA256:").is_some_and(|rest| {
@@ -111,6 +119,23 @@ impl CriterionId {
     /// The id of the criterion at `index` (from 0) of a new task.
     pub fn at(index: usize) -> Self {
         Self(format!("c{}", index + 1))
+    }
+}
+
+impl Alias {
+    /// `c1.2`: the `ordinal`-th (from 1) test of a criterion.
+    pub fn of_criterion(criterion: &CriterionId, ordinal: usize) -> Self {
+        Self(format!("{criterion}.{ordinal}"))
+    }
+
+    /// `o3`: the `ordinal`-th (from 1) test outside every criterion.
+    pub fn other(ordinal: usize) -> Self {
+        Self(format!("o{ordinal}"))
+    }
+
+    /// `s1`: the `ordinal`-th (from 1) sentinel.
+    pub fn sentinel(ordinal: usize) -> Self {
+        Self(format!("s{ordinal}"))
     }
 }
 

@@ -2,8 +2,8 @@
 //!
 //! Format: `docs/format.md`, "Manifest". Nothing in it tells what a test does.
 
-use crate::model::criteria::Alias;
 use crate::model::digest::Digest;
+use crate::model::ids::Alias;
 use crate::model::ids::{CriterionId, Principal, TaskId};
 use crate::model::object_id::ObjectId;
 use crate::model::outcome::FailureClass;

@@ -118,6 +118,18 @@ pub fn adapter(framework: Framework) -> &'static dyn Adapter {
     }
 }
 
+/// Shell text that runs one test by hand, with `ID` for its id. For prompts.
+pub const fn one_test(framework: Framework) -> &'static str {
+    match framework {
+        Framework::Pytest => "python -m pytest ID",
+        Framework::Unittest => "python -m unittest FILE -k NAME",
+        Framework::Cargo => "cargo test --test TARGET NAME -- --exact",
+        Framework::Node => "node --test FILE",
+        Framework::Tap => "the file itself, or its interpreter with the file",
+        Framework::Exec => "the file itself: exit status 0 passes, 77 skips, anything else fails",
+    }
+}
+
 /// Every framework, in the order in which a repository is asked for it.
 pub const ALL: [Framework; 6] = [
     Framework::Cargo,

@@ -24,6 +24,27 @@ pub struct EgressRecord {
     pub verdict: Verdict,
 }
 
+impl EgressRecord {
+    /// Whether it went through.
+    pub fn is_allowed(&self) -> bool {
+        self.verdict == Verdict::Allowed
+    }
+}
+
+impl fmt::Display for EgressRecord {
+    /// One line: time, lane, place, bytes out and in, verdict.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let host = self.host.escape_debug();
+        write!(f, "{} {} {host}:{} ", self.at, self.lane, self.port)?;
+        write!(f, "up {} down {} ", self.bytes_up, self.bytes_down)?;
+        match self.verdict {
+            Verdict::Allowed => f.write_str("allowed"),
+            Verdict::Failed(reason) => write!(f, "failed: {reason}"),
+            Verdict::Refused(reason) => write!(f, "refused: {reason}"),
+        }
+    }
+}
+
 /// What was done with a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {

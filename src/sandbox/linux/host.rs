@@ -7,9 +7,7 @@ use crate::base::process;
 use crate::base::redact::Secret;
 use crate::sandbox::error::{Error, Unavailable};
 use crate::sandbox::probe::{Probes, outside};
-use crate::sandbox::spec::{
-    CollectedFile, End, Limits, Network, Outcome, Spec, Step, StepOutcome,
-};
+use crate::sandbox::spec::{CollectedFile, End, Limits, Network, Outcome, Spec, Step, StepOutcome};
 use crate::sandbox::{Cancel, Event, Launcher, Provider};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;

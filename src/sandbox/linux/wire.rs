@@ -527,20 +527,42 @@ mod tests {
     fn full_spec() -> Spec {
         Spec {
             mounts: vec![
-                Mount::ReadOnly { host: "/a".into(), inside: "/b".into() },
-                Mount::ReadWrite { host: "/c".into(), inside: "/d".into() },
-                Mount::Scratch { host: "/e".into(), inside: "/f".into() },
+                Mount::ReadOnly {
+                    host: "/a".into(),
+                    inside: "/b".into(),
+                },
+                Mount::ReadWrite {
+                    host: "/c".into(),
+                    inside: "/d".into(),
+                },
+                Mount::Scratch {
+                    host: "/e".into(),
+                    inside: "/f".into(),
+                },
             ],
             files: vec![LaidFile {
                 path: "/src/t.py".into(),
                 bytes: Secret::new(b"body".to_vec()),
                 mode: 0o444,
             }],
-            network: Network::Bridged(vec![Bridge { port: 3128, socket: "/s".into() }]),
-            limits: Limits { memory: Some(1), processes: None, cpus: Some(2), ..Limits::default() },
+            network: Network::Bridged(vec![Bridge {
+                port: 3128,
+                socket: "/s".into(),
+            }]),
+            limits: Limits {
+                memory: Some(1),
+                processes: None,
+                cpus: Some(2),
+                ..Limits::default()
+            },
             inner_domain: true,
             hash_after: vec!["/src".into()],
-            collect: vec![Collect { path: "/out".into(), max_file: 1, max_total: 2, max_files: 3 }],
+            collect: vec![Collect {
+                path: "/out".into(),
+                max_file: 1,
+                max_total: 2,
+                max_files: 3,
+            }],
             steps: vec![Step {
                 argv: vec!["/bin/sh".into()],
                 env: BTreeMap::from([("A".into(), "b".into())]),

@@ -135,8 +135,18 @@ fn descriptors() -> Probe {
 }
 
 fn files(bait: &Bait, tell: &mut dyn FnMut(&str, Probe)) {
-    tell("host-file", refused(fs::read(&bait.file), "a file of the host was read"));
-    let secrets = ["/etc/shadow", "/proc/1/environ", "/proc/kcore", "/dev/mem", "/dev/vda", "/dev/sda"];
+    tell(
+        "host-file",
+        refused(fs::read(&bait.file), "a file of the host was read"),
+    );
+    let secrets = [
+        "/etc/shadow",
+        "/proc/1/environ",
+        "/proc/kcore",
+        "/dev/mem",
+        "/dev/vda",
+        "/dev/sda",
+    ];
     tell(
         "host-secrets",
         all_refused(secrets.map(|path| (path, readable(path)))),
@@ -151,7 +161,11 @@ fn files(bait: &Bait, tell: &mut dyn FnMut(&str, Probe)) {
     ];
     let write = |path: &Path| {
         let new = !path.starts_with("/proc");
-        OpenOptions::new().write(true).create_new(new).open(path).is_ok()
+        OpenOptions::new()
+            .write(true)
+            .create_new(new)
+            .open(path)
+            .is_ok()
     };
     tell(
         "write-outside",
@@ -175,17 +189,29 @@ fn network(bait: &Bait, tell: &mut dyn FnMut(&str, Probe)) {
     tell(
         "route",
         all_refused([
-            ("1.1.1.1", route(any4, (Ipv4Addr::new(1, 1, 1, 1), 53).into()).is_ok()),
+            (
+                "1.1.1.1",
+                route(any4, (Ipv4Addr::new(1, 1, 1, 1), 53).into()).is_ok(),
+            ),
             ("169.254.169.254", route(any4, (cloud, 80).into()).is_ok()),
-            ("10.0.0.1", route(any4, (Ipv4Addr::new(10, 0, 0, 1), 80).into()).is_ok()),
-            ("2606:4700:4700::1111", route(any6, (six, 53).into()).is_ok()),
+            (
+                "10.0.0.1",
+                route(any4, (Ipv4Addr::new(10, 0, 0, 1), 80).into()).is_ok(),
+            ),
+            (
+                "2606:4700:4700::1111",
+                route(any6, (six, 53).into()).is_ok(),
+            ),
         ]),
     );
     let host = SocketAddr::from((Ipv4Addr::LOCALHOST, bait.port));
     let short = Duration::from_millis(100);
     tell(
         "host-loopback",
-        refused(TcpStream::connect_timeout(&host, short), "a port of the host answered"),
+        refused(
+            TcpStream::connect_timeout(&host, short),
+            "a port of the host answered",
+        ),
     );
     tell(
         "resolve",
@@ -196,7 +222,10 @@ fn network(bait: &Bait, tell: &mut dyn FnMut(&str, Probe)) {
 fn sockets(bait: &Bait, tell: &mut dyn FnMut(&str, Probe)) {
     tell(
         "host-socket",
-        refused(UnixStream::connect(&bait.socket), "a socket of the host answered"),
+        refused(
+            UnixStream::connect(&bait.socket),
+            "a socket of the host answered",
+        ),
     );
     let name = UnixAddr::from_abstract_name(&bait.name)
         .and_then(|address| UnixStream::connect_addr(&address));
@@ -240,12 +269,24 @@ fn supervisor(tell: &mut dyn FnMut(&str, Probe)) {
     tell(
         "supervisor-trace",
         all_refused([
-            ("attach", calls::raw(libc::SYS_ptrace, [ATTACH, 1, 0, 0]).is_ok()),
-            ("seize", calls::raw(libc::SYS_ptrace, [SEIZE, 1, 0, 0]).is_ok()),
+            (
+                "attach",
+                calls::raw(libc::SYS_ptrace, [ATTACH, 1, 0, 0]).is_ok(),
+            ),
+            (
+                "seize",
+                calls::raw(libc::SYS_ptrace, [SEIZE, 1, 0, 0]).is_ok(),
+            ),
             ("pidfd_getfd", take_descriptor()),
         ]),
     );
-    let open = |path: &str, write: bool| OpenOptions::new().read(true).write(write).open(path).is_ok();
+    let open = |path: &str, write: bool| {
+        OpenOptions::new()
+            .read(true)
+            .write(write)
+            .open(path)
+            .is_ok()
+    };
     tell(
         "supervisor-memory",
         all_refused([
@@ -313,7 +354,10 @@ fn capabilities() -> Probe {
     }
     all_refused([
         ("chroot", rustix::process::chroot("/").is_ok()),
-        ("set-user-id", calls::raw(libc::SYS_setuid, [0, 0, 0, 0]).is_ok()),
+        (
+            "set-user-id",
+            calls::raw(libc::SYS_setuid, [0, 0, 0, 0]).is_ok(),
+        ),
     ])
 }
 
@@ -328,37 +372,71 @@ fn user_namespace() -> Probe {
         Err(_) => false,
     };
     all_refused([
-        ("clone", clone(libc::SYS_clone, user | i64::from(libc::SIGCHLD))),
+        (
+            "clone",
+            clone(libc::SYS_clone, user | i64::from(libc::SIGCHLD)),
+        ),
         // A null argument is refused by the filter before it is looked at.
-        ("clone3", calls::raw(libc::SYS_clone3, [0, 88, 0, 0]) != Err(Errno::NOSYS)),
-        ("unshare", calls::raw(libc::SYS_unshare, [user, 0, 0, 0]).is_ok()),
-        ("setns", calls::raw(libc::SYS_setns, [0, user, 0, 0]) != Err(Errno::PERM)),
+        (
+            "clone3",
+            calls::raw(libc::SYS_clone3, [0, 88, 0, 0]) != Err(Errno::NOSYS),
+        ),
+        (
+            "unshare",
+            calls::raw(libc::SYS_unshare, [user, 0, 0, 0]).is_ok(),
+        ),
+        (
+            "setns",
+            calls::raw(libc::SYS_setns, [0, user, 0, 0]) != Err(Errno::PERM),
+        ),
     ])
 }
 
 /// Calls that a filter must refuse: here the answer matters, not only that it is an error.
 fn kernel_surface() -> Probe {
     let filtered = |number, args| {
-        matches!(calls::raw(number, args), Err(Errno::PERM | Errno::NOSYS | Errno::ACCESS))
+        matches!(
+            calls::raw(number, args),
+            Err(Errno::PERM | Errno::NOSYS | Errno::ACCESS)
+        )
     };
     let socket = |family: i32, kind: i32, protocol: i32| {
-        calls::raw(libc::SYS_socket, [family.into(), kind.into(), protocol.into(), 0]).is_ok()
+        calls::raw(
+            libc::SYS_socket,
+            [family.into(), kind.into(), protocol.into(), 0],
+        )
+        .is_ok()
     };
     let ring = matches!(calls::io_uring(), Err(Errno::PERM | Errno::NOSYS));
     all_refused([
         ("io_uring", !ring),
         ("keyctl", !filtered(libc::SYS_keyctl, [0, -3, 1, 0])),
         ("bpf", !filtered(libc::SYS_bpf, [0, 0, 0, 0])),
-        ("perf_event_open", !filtered(libc::SYS_perf_event_open, [0, 0, 0, 0])),
-        ("userfaultfd", !filtered(libc::SYS_userfaultfd, [0, 0, 0, 0])),
+        (
+            "perf_event_open",
+            !filtered(libc::SYS_perf_event_open, [0, 0, 0, 0]),
+        ),
+        (
+            "userfaultfd",
+            !filtered(libc::SYS_userfaultfd, [0, 0, 0, 0]),
+        ),
         ("mount", !filtered(libc::SYS_mount, [0, 0, 0, 0])),
         ("open_tree", !filtered(libc::SYS_open_tree, [0, 0, 0, 0])),
         ("fsopen", !filtered(libc::SYS_fsopen, [0, 0, 0, 0])),
-        ("process_vm_writev", !filtered(libc::SYS_process_vm_writev, [1, 0, 0, 0])),
+        (
+            "process_vm_writev",
+            !filtered(libc::SYS_process_vm_writev, [1, 0, 0, 0]),
+        ),
         ("vsock", socket(libc::AF_VSOCK, libc::SOCK_STREAM, 0)),
         ("packet", socket(libc::AF_PACKET, libc::SOCK_RAW, 0)),
-        ("kernel keys socket", socket(libc::AF_ALG, libc::SOCK_SEQPACKET, 0)),
-        ("netlink audit", socket(libc::AF_NETLINK, libc::SOCK_RAW, libc::NETLINK_AUDIT)),
+        (
+            "kernel keys socket",
+            socket(libc::AF_ALG, libc::SOCK_SEQPACKET, 0),
+        ),
+        (
+            "netlink audit",
+            socket(libc::AF_NETLINK, libc::SOCK_RAW, libc::NETLINK_AUDIT),
+        ),
     ])
 }
 
@@ -371,7 +449,9 @@ fn terminal() -> Probe {
 
 /// Leaves a process behind in a session of its own, which shows that it lives by holding a lock.
 fn leave_behind() {
-    let Ok((ready, mut held)) = io::pipe() else { return };
+    let Ok((ready, mut held)) = io::pipe() else {
+        return;
+    };
     match calls::fork() {
         Ok(None) => {}
         _ => {
@@ -511,12 +591,18 @@ fn memory(limit: u64) -> Probe {
 
 fn gone(pid: i32) -> bool {
     Pid::from_raw(pid).is_some_and(|pid| {
-        !matches!(rustix::process::waitpid(Some(pid), WaitOptions::NOHANG), Ok(None))
+        !matches!(
+            rustix::process::waitpid(Some(pid), WaitOptions::NOHANG),
+            Ok(None)
+        )
     })
 }
 
 fn wait_readable(pipe: &io::PipeReader, milliseconds: i64) -> bool {
-    let mut fds = [rustix::event::PollFd::new(pipe, rustix::event::PollFlags::IN)];
+    let mut fds = [rustix::event::PollFd::new(
+        pipe,
+        rustix::event::PollFlags::IN,
+    )];
     let timeout = rustix::event::Timespec {
         tv_sec: 0,
         tv_nsec: milliseconds * 1_000_000,

@@ -1,5 +1,6 @@
 //! Specifications and runs for the sandbox tests.
 
+use hangar::sandbox::Provider as _;
 use hangar::sandbox::spec::{Limits, Network, Outcome, Spec, Step};
 use hangar::sandbox::{Cancel, Error, Event, Launcher, Linux};
 use std::collections::BTreeMap;
@@ -9,7 +10,10 @@ use std::time::Duration;
 /// The binary under test as the launcher.
 pub(crate) fn provider() -> Linux {
     Linux::new(Launcher {
-        program: std::env::var_os("PROG").map_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_hangar")), PathBuf::from),
+        program: std::env::var_os("PROG").map_or_else(
+            || PathBuf::from(env!("CARGO_BIN_EXE_hangar")),
+            PathBuf::from,
+        ),
     })
 }
 
