@@ -46,16 +46,16 @@ impl Repository {
         files::create_private_dir(&dir)?;
         let depth_text = depth.map(|depth| format!("-d{depth}")).unwrap_or_default();
         let name = format!("{base}{depth_text}");
-        if let Some(found) = cached(&dir, &name)? {
+        if let Some(found) = cached(&dir, &name) {
             return Ok(found);
         }
         let _lock = files::lock(&dir.join("lock"))?;
-        if let Some(found) = cached(&dir, &name)? {
+        if let Some(found) = cached(&dir, &name) {
             return Ok(found);
         }
         self.make_pack(base, depth, &dir, &name)?;
         drop_old(&dir, &name);
-        cached(&dir, &name)?.ok_or_else(|| Error::NotFound(format!("the pack of {base}")))
+        cached(&dir, &name).ok_or_else(|| Error::NotFound(format!("the pack of {base}")))
     }
 
     fn make_pack(
@@ -132,8 +132,11 @@ impl Repository {
         }
         let pack = self.copy_pack(base, depth, &git_dir)?;
         if !pack.shallow.is_empty() {
-            let ends: String = pack.shallow.iter().map(|id| format!("{id}\n")).collect();
-            put(&git_dir.join("shallow"), ends.as_bytes())?;
+            let ends: Vec<_> = pack.shallow.iter().map(ToString::to_string).collect();
+            put(
+                &git_dir.join("shallow"),
+                (ends.join("\n") + "\n").as_bytes(),
+            )?;
         }
         put(
             &git_dir.join("config"),
@@ -183,40 +186,35 @@ impl Repository {
     }
 }
 
-fn cached(dir: &Path, name: &str) -> Result<Option<PinnedPack>, Error> {
+fn cached(dir: &Path, name: &str) -> Option<PinnedPack> {
     let marker = dir.join(format!("{name}.pin"));
     let (pack, index) = (
         dir.join(format!("{name}.pack")),
         dir.join(format!("{name}.idx")),
     );
-    let Ok(text) = fs::read_to_string(&marker) else {
-        return Ok(None);
-    };
+    let text = fs::read_to_string(&marker).ok()?;
     if !pack.is_file() || !index.is_file() {
-        return Ok(None);
+        return None;
     }
     let mut lines = text.lines();
     let checksum = lines.next().unwrap_or_default().to_owned();
     if checksum.len() < 40 || !checksum.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        return Ok(None);
+        return None;
     }
     let mut shallow = Vec::new();
     for line in lines {
-        let Ok(id) = line.parse() else {
-            return Ok(None);
-        };
-        shallow.push(id);
+        shallow.push(line.parse().ok()?);
     }
     // Says "used just now"; when it fails the pack is only dropped earlier.
     if let Ok(marker) = File::open(&marker) {
         let _ = rustix::fs::futimens(&marker, &NOW);
     }
-    Ok(Some(PinnedPack {
+    Some(PinnedPack {
         pack,
         index,
         checksum,
         shallow,
-    }))
+    })
 }
 
 const NOW: rustix::fs::Timestamps = rustix::fs::Timestamps {
