@@ -16,6 +16,16 @@ const MAX_COMMIT: u64 = 16 << 20;
 /// From so many objects on, one sync of the file system is cheaper than one per file.
 const SYNC_EACH: usize = 32;
 
+/// Both times of a file, as "now".
+pub(super) const NOW: rustix::fs::Timestamps = rustix::fs::Timestamps {
+    last_access: NOW_SPEC,
+    last_modification: NOW_SPEC,
+};
+const NOW_SPEC: rustix::fs::Timespec = rustix::fs::Timespec {
+    tv_sec: 0,
+    tv_nsec: rustix::fs::UTIME_NOW,
+};
+
 /// What a tree entry names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum EntryKind {
@@ -266,6 +276,11 @@ impl Repository {
 
     fn written(&self, id: gix::ObjectId) -> ObjectId {
         let id = from_gix(id);
+        // An object that was there already may be old enough for `git gc` to prune; Git itself
+        // makes it young again when it is written twice.
+        if let Ok(object) = File::open(self.loose_path(id)) {
+            let _ = rustix::fs::futimens(&object, &NOW);
+        }
         self.unsynced.borrow_mut().insert(id);
         id
     }

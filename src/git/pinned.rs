@@ -4,6 +4,7 @@
 //! that is cached under the common folder, so that a second one costs a copy.
 
 use super::error::{Error, file};
+use super::objects::NOW;
 use super::patch::put;
 use super::program::Git;
 use super::repository::{ObjectFormat, Repository};
@@ -216,15 +217,6 @@ fn cached(dir: &Path, name: &str) -> Option<PinnedPack> {
         shallow,
     })
 }
-
-const NOW: rustix::fs::Timestamps = rustix::fs::Timestamps {
-    last_access: NOW_SPEC,
-    last_modification: NOW_SPEC,
-};
-const NOW_SPEC: rustix::fs::Timespec = rustix::fs::Timespec {
-    tv_sec: 0,
-    tv_nsec: rustix::fs::UTIME_NOW,
-};
 
 /// Keeps the cache small. What can't be removed stays; the next call tries again.
 fn drop_old(dir: &Path, keep: &str) {

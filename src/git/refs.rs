@@ -136,6 +136,9 @@ impl Repository {
             // A race that is lost already needs no sync.
             self.refresh_packed(false)?;
             self.check_expected(&full, expected)?;
+            if expected == Expected::Absent {
+                self.check_free(name)?;
+            }
             self.sync_objects(&[new])?;
         }
         let end = Instant::now() + PATIENCE;
@@ -200,6 +203,24 @@ impl Repository {
             .commit(who.to_ref(&mut buffer))
             .map_err(store("update a ref"))?;
         Ok(self.sync_ref_folder(name)?)
+    }
+
+    /// No ref stands where a folder of this name would be, and none below it.
+    fn check_free(&self, name: &str) -> Result<(), Error> {
+        let taken = |other: String| Error::NameTaken {
+            name: name.to_owned(),
+            other,
+        };
+        for (end, _) in name.match_indices('/').skip(1) {
+            let above = &name[..end];
+            if self.read_ref(above)?.is_some() {
+                return Err(taken(above.to_owned()));
+            }
+        }
+        match self.list_refs(&format!("{name}/"))?.into_iter().next() {
+            Some((below, _)) => Err(taken(below)),
+            None => Ok(()),
+        }
     }
 
     fn check_expected(&self, name: &FullName, expected: Expected) -> Result<(), Error> {

@@ -108,6 +108,24 @@ fn only_the_named_ref_is_touched() {
 }
 
 #[test]
+fn a_name_below_or_above_another_is_refused_at_once() {
+    let (sample, ids) = sample_with_blobs(1);
+    let repository = sample.open();
+    let create = |name| repository.update_ref(name, Expected::Absent, Some(ids[0]), "");
+    create("refs/hangar/a/b").unwrap();
+    for pack in [false, true] {
+        if pack {
+            sample.git(&["pack-refs", "--all", "--prune"]);
+        }
+        for name in ["refs/hangar/a", "refs/hangar/a/b/c", "refs/hangar/a/b/c/d"] {
+            let error = create(name).unwrap_err();
+            assert!(matches!(error, Error::NameTaken { .. }), "{name}: {error}");
+        }
+    }
+    create("refs/hangar/a/bc").unwrap();
+}
+
+#[test]
 fn names_are_checked() {
     for name in [
         "refs/hangar/a",

@@ -260,10 +260,15 @@ fn a_tree_that_holds_itself_many_times_ends() {
     let blob = sample.blob("x");
     let mut tree = sample.mktree(&format!("100644 blob {blob}\tf\n"));
     for _ in 0..12 {
-        let lines: String = (0..16)
-            .map(|n| format!("040000 tree {tree}\td{n:02}\n"))
+        let lines: Vec<_> = (0..16)
+            .map(|n| {
+                format!(
+                    "040000 tree {tree}	d{n:02}
+"
+                )
+            })
             .collect();
-        tree = sample.mktree(&lines);
+        tree = sample.mktree(&lines.concat());
     }
     let error = sample.open().listing(tree).unwrap_err();
     assert!(matches!(error, Error::TooLarge { .. }), "{error}");
