@@ -3,8 +3,8 @@
 //! No remote, no other ref, no alternates, no link into our files, an empty reflog. Made from a pack
 //! that is cached under the common folder, so that a second one costs a copy.
 
+use super::durable::NOW;
 use super::error::{Error, file};
-use super::objects::NOW;
 use super::patch::put;
 use super::program::Git;
 use super::repository::{ObjectFormat, Repository};
@@ -67,6 +67,7 @@ impl Repository {
         name: &str,
     ) -> Result<(), Error> {
         use std::fmt::Write as _;
+        sweep(dir);
         let ends = self.shallow_ends(base, depth)?;
         let mut wanted = String::new();
         let mut ends_text = String::new();
@@ -216,6 +217,18 @@ fn cached(dir: &Path, name: &str) -> Option<PinnedPack> {
         checksum,
         shallow,
     })
+}
+
+/// Removes what a killed process left. Whoever calls holds the lock, so nobody is using it.
+fn sweep(dir: &Path) {
+    let Ok(entries) = fs::read_dir(dir) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        if entry.file_name().as_encoded_bytes().starts_with(b".pack-") {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
 }
 
 /// Keeps the cache small. What can't be removed stays; the next call tries again.

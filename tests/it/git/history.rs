@@ -91,6 +91,8 @@ fn a_branch_gets_a_commit_unless_it_is_checked_out() {
     };
     let id = deliver("hangar/kan-80", Expected::Absent).unwrap();
     assert_eq!(sample.git(&["rev-parse", "hangar/kan-80"]), id.to_string());
+    let log = sample.git(&["reflog", "show", "--format=%gs", "hangar/kan-80"]);
+    assert_eq!(log, "hangar: deliver");
     assert!(matches!(
         deliver("hangar/kan-80", Expected::Absent),
         Err(Error::Conflict { .. })

@@ -229,3 +229,36 @@ fn a_base_with_collisions_of_its_own_can_be_patched() {
     let worse = sample.mktree(&format!("{lines}100644 blob {blob}\tNaMe\n"));
     assert!(sample.open().check_change(base, worse).is_err());
 }
+
+#[test]
+fn a_damaged_patch_is_an_error_or_a_safe_tree() {
+    let (sample, base, result, patch) = change(
+        |s| {
+            s.put("a", "1\n2\n3\n").put("dir/b", [0, 1, 2, 3, 4]);
+        },
+        |s| {
+            s.put("a", "1\nX\n3\n")
+                .put("dir/b", [9; 64])
+                .put("c", "new\n");
+        },
+    );
+    let repository = sample.open();
+    assert_eq!(repository.apply_patch(base, &patch).unwrap().tree, result);
+    let config = proptest::test_runner::Config::with_cases(24);
+    let mut runner = proptest::test_runner::TestRunner::new(config);
+    let bytes = proptest::sample::select(b"/.\0\n +-@0169agit".to_vec());
+    let edits = proptest::collection::vec((0..patch.len(), bytes), 1..4);
+    runner
+        .run(&edits, |edits| {
+            let mut damaged = patch.clone();
+            for (at, byte) in edits {
+                damaged[at] = byte;
+            }
+            if let Ok(applied) = repository.apply_patch(base, &damaged) {
+                repository.check_change(base, applied.tree).unwrap();
+                repository.listing(applied.tree).unwrap();
+            }
+            Ok(())
+        })
+        .unwrap();
+}
