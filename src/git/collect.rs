@@ -19,6 +19,9 @@ use std::io::Read as _;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
+/// Most names in one folder; beyond that a folder counts as unreadable.
+const MAX_NAMES: usize = 1_000_000;
+
 /// Which `.gitignore` files decide what is left out. Files of the base are never left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum IgnoreRules {
@@ -436,6 +439,9 @@ fn names(folder: &OwnedFd) -> rustix::io::Result<Vec<Vec<u8>>> {
         let name = entry?.file_name().to_bytes().to_vec();
         if name != b"." && name != b".." {
             out.push(name);
+        }
+        if out.len() > MAX_NAMES {
+            return Err(rustix::io::Errno::FBIG);
         }
     }
     out.sort();

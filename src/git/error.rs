@@ -90,6 +90,14 @@ pub enum Error {
         /// Where it is now.
         actual: Option<ObjectId>,
     },
+    /// Git keeps refs as files and folders: `a` and `a/b` cannot both exist.
+    #[error("{name} cannot be created while {other} exists")]
+    NameTaken {
+        /// The ref.
+        name: String,
+        /// The one in its way.
+        other: String,
+    },
     /// The ref stayed locked by another process. Trying again is safe.
     #[error("{name} is locked by another process ({})", lock.display())]
     Busy {

@@ -39,7 +39,7 @@ impl Rules {
                     && path.rsplit(|byte| *byte == b'/').next() == Some(RULE_FILE)
             })
             .collect();
-        files.sort_by_key(|(path, _)| path.iter().filter(|byte| **byte == b'/').count());
+        files.sort_by_key(|(path, _)| path.split(|byte| *byte == b'/').count());
         let mut rules = Self::default();
         for (path, leaf) in files {
             let content = repository.read_blob(leaf.id, MAX_RULES)?;

@@ -10,6 +10,7 @@
 
 mod branches;
 mod collect;
+mod durable;
 mod error;
 mod history;
 mod ignore;

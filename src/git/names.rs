@@ -28,6 +28,14 @@ pub fn check_component(name: &[u8], kind: EntryKind) -> Result<(), PathFault> {
         protect_ntfs: true,
     };
     let mode = (kind == EntryKind::Link).then_some(component::Mode::Symlink);
+    // NTFS takes `\` for a separator and what follows `:` for a stream.
+    let pieces = name.split(|byte| matches!(byte, b'\\' | b':'));
+    for piece in pieces.filter(|piece| *piece != name) {
+        let found = gix::validate::path::component(piece.into(), None, options);
+        if matches!(found, Err(component::Error::DotGitDir)) {
+            return Err(PathFault::DotGit);
+        }
+    }
     match gix::validate::path::component(name.into(), mode, options) {
         Ok(_) => Ok(()),
         Err(component::Error::DotGitDir) => Err(PathFault::DotGit),
@@ -111,6 +119,7 @@ fn fold(path: &[u8]) -> Vec<u8> {
     match std::str::from_utf8(path) {
         Ok(text) => text
             .nfd()
+            .filter(|c| !is_ignorable(*c))
             .flat_map(char::to_uppercase)
             .flat_map(char::to_lowercase)
             .nfc()
@@ -118,6 +127,11 @@ fn fold(path: &[u8]) -> Vec<u8> {
             .into_bytes(),
         Err(_) => path.to_ascii_lowercase(),
     }
+}
+
+/// Characters without a width, which HFS+ leaves out when it compares.
+fn is_ignorable(c: char) -> bool {
+    matches!(c, '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{206a}'..='\u{206f}' | '\u{feff}')
 }
 
 #[cfg(test)]
@@ -139,6 +153,8 @@ mod tests {
             ".g\u{200c}it",
             "\u{feff}.git",
             ".git\\x",
+            ".git:x",
+            "a\\.git\\hooks",
         ] {
             let fault = check_component(name.as_bytes(), EntryKind::Tree);
             assert_eq!(fault, Err(PathFault::DotGit), "{name:?}");
@@ -191,6 +207,23 @@ mod tests {
         );
     }
 
+    proptest::proptest! {
+        #[test]
+        fn what_is_accepted_stays_below_its_root(path in proptest::collection::vec(
+            proptest::sample::select(b"a/.gG~1 \0:\\\xe2\x80\x8c".to_vec()), 0..24)
+        ) {
+            let mut seen = Collisions::default();
+            if check_path(&path, EntryKind::Blob).is_ok() {
+                seen.add(&path).unwrap();
+                for part in path.split(|byte| *byte == b'/') {
+                    proptest::prop_assert!(!part.is_empty() && part != b"." && part != b"..");
+                    proptest::prop_assert!(!part.eq_ignore_ascii_case(b".git"));
+                    proptest::prop_assert!(!part.contains(&0));
+                }
+            }
+        }
+    }
+
     #[test]
     fn names_that_one_file_system_takes_for_one_collide() {
         for (a, b) in [
@@ -199,6 +232,7 @@ mod tests {
             ("caf\u{e9}", "cafe\u{301}"),
             ("STRASSE", "stra\u{df}e"),
             ("a/B/c", "a/b"),
+            ("key", "k\u{200d}ey"),
         ] {
             let mut seen = Collisions::default();
             seen.add(a.as_bytes()).unwrap();

@@ -1,20 +1,16 @@
-//! Reading and writing single objects, and getting them to the disk.
+//! Reading and writing single objects.
 
-use super::error::{Error, PathFault, file, show, store};
+use super::error::{Error, PathFault, show, store};
 use super::names::check_component;
 use super::repository::{Repository, from_gix, to_gix};
 use crate::model::object_id::ObjectId;
 use gix::bstr::ByteSlice as _;
 use std::collections::BTreeSet;
-use std::fs::File;
-use std::path::PathBuf;
 
 /// Largest object that is read into memory, in bytes.
 pub(super) const MAX_OBJECT: u64 = 1 << 30;
 /// Largest commit that is read, in bytes.
 const MAX_COMMIT: u64 = 16 << 20;
-/// From so many objects on, one sync of the file system is cheaper than one per file.
-const SYNC_EACH: usize = 32;
 
 /// What a tree entry names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -215,63 +211,16 @@ impl Repository {
         self.inner.has_object(to_gix(id))
     }
 
-    /// Puts these objects and everything written through this value on disk. Called by every ref
-    /// update; objects in packs were synced by whoever wrote the pack.
-    pub fn sync_objects(&self, ids: &[ObjectId]) -> Result<(), Error> {
-        let mut pending = std::mem::take(&mut *self.unsynced.borrow_mut());
-        pending.extend(ids);
-        let result = self.sync(&pending);
-        if result.is_err() {
-            self.unsynced.borrow_mut().extend(pending);
-        }
-        result
-    }
-
-    fn sync(&self, ids: &BTreeSet<ObjectId>) -> Result<(), Error> {
-        let objects = self.inner.objects.store_ref().path();
-        if ids.len() > SYNC_EACH {
-            let dir = File::open(objects).map_err(file("open", objects))?;
-            return rustix::fs::syncfs(&dir).map_err(file("sync", objects));
-        }
-        let mut folders = BTreeSet::new();
-        for id in ids {
-            let path = self.loose_path(*id);
-            match File::open(&path) {
-                Ok(object) => object.sync_all().map_err(file("sync", &path))?,
-                // Packed, or in an alternate.
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
-                Err(error) => return Err(file("sync", &path)(error)),
-            }
-            folders.extend(path.parent().map(PathBuf::from));
-        }
-        if !folders.is_empty() {
-            folders.insert(objects.to_owned());
-        }
-        for folder in folders {
-            crate::base::files::sync_dir(&folder)?;
-        }
-        Ok(())
-    }
-
-    fn loose_path(&self, id: ObjectId) -> PathBuf {
-        let hex = id.to_string();
-        let (folder, rest) = hex.split_at(2);
-        self.inner
-            .objects
-            .store_ref()
-            .path()
-            .join(folder)
-            .join(rest)
-    }
-
-    fn written(&self, id: gix::ObjectId) -> ObjectId {
-        let id = from_gix(id);
-        self.unsynced.borrow_mut().insert(id);
-        id
-    }
-
     fn read(&self, id: ObjectId, kind: gix::objs::Kind, limit: u64) -> Result<Vec<u8>, Error> {
-        let missing = || Error::NotFound(format!("the object {id}"));
+        let missing = || {
+            let partial = self.config_value("extensions.partialClone").is_some();
+            let hint = if partial {
+                " (this is a partial clone; `git fetch --refetch --no-filter` completes it)"
+            } else {
+                ""
+            };
+            Error::NotFound(format!("the object {id}{hint}"))
+        };
         if id.as_bytes().len() != self.inner.object_hash().len_in_bytes() {
             return Err(missing());
         }

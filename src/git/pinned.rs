@@ -3,6 +3,7 @@
 //! No remote, no other ref, no alternates, no link into our files, an empty reflog. Made from a pack
 //! that is cached under the common folder, so that a second one costs a copy.
 
+use super::durable::NOW;
 use super::error::{Error, file};
 use super::patch::put;
 use super::program::Git;
@@ -46,16 +47,16 @@ impl Repository {
         files::create_private_dir(&dir)?;
         let depth_text = depth.map(|depth| format!("-d{depth}")).unwrap_or_default();
         let name = format!("{base}{depth_text}");
-        if let Some(found) = cached(&dir, &name)? {
+        if let Some(found) = cached(&dir, &name) {
             return Ok(found);
         }
         let _lock = files::lock(&dir.join("lock"))?;
-        if let Some(found) = cached(&dir, &name)? {
+        if let Some(found) = cached(&dir, &name) {
             return Ok(found);
         }
         self.make_pack(base, depth, &dir, &name)?;
         drop_old(&dir, &name);
-        cached(&dir, &name)?.ok_or_else(|| Error::NotFound(format!("the pack of {base}")))
+        cached(&dir, &name).ok_or_else(|| Error::NotFound(format!("the pack of {base}")))
     }
 
     fn make_pack(
@@ -66,6 +67,7 @@ impl Repository {
         name: &str,
     ) -> Result<(), Error> {
         use std::fmt::Write as _;
+        sweep(dir);
         let ends = self.shallow_ends(base, depth)?;
         let mut wanted = String::new();
         let mut ends_text = String::new();
@@ -132,8 +134,11 @@ impl Repository {
         }
         let pack = self.copy_pack(base, depth, &git_dir)?;
         if !pack.shallow.is_empty() {
-            let ends: String = pack.shallow.iter().map(|id| format!("{id}\n")).collect();
-            put(&git_dir.join("shallow"), ends.as_bytes())?;
+            let ends: Vec<_> = pack.shallow.iter().map(ToString::to_string).collect();
+            put(
+                &git_dir.join("shallow"),
+                (ends.join("\n") + "\n").as_bytes(),
+            )?;
         }
         put(
             &git_dir.join("config"),
@@ -183,50 +188,48 @@ impl Repository {
     }
 }
 
-fn cached(dir: &Path, name: &str) -> Result<Option<PinnedPack>, Error> {
+fn cached(dir: &Path, name: &str) -> Option<PinnedPack> {
     let marker = dir.join(format!("{name}.pin"));
     let (pack, index) = (
         dir.join(format!("{name}.pack")),
         dir.join(format!("{name}.idx")),
     );
-    let Ok(text) = fs::read_to_string(&marker) else {
-        return Ok(None);
-    };
+    let text = fs::read_to_string(&marker).ok()?;
     if !pack.is_file() || !index.is_file() {
-        return Ok(None);
+        return None;
     }
     let mut lines = text.lines();
     let checksum = lines.next().unwrap_or_default().to_owned();
     if checksum.len() < 40 || !checksum.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        return Ok(None);
+        return None;
     }
     let mut shallow = Vec::new();
     for line in lines {
-        let Ok(id) = line.parse() else {
-            return Ok(None);
-        };
-        shallow.push(id);
+        shallow.push(line.parse().ok()?);
     }
     // Says "used just now"; when it fails the pack is only dropped earlier.
     if let Ok(marker) = File::open(&marker) {
         let _ = rustix::fs::futimens(&marker, &NOW);
     }
-    Ok(Some(PinnedPack {
+    Some(PinnedPack {
         pack,
         index,
         checksum,
         shallow,
-    }))
+    })
 }
 
-const NOW: rustix::fs::Timestamps = rustix::fs::Timestamps {
-    last_access: NOW_SPEC,
-    last_modification: NOW_SPEC,
-};
-const NOW_SPEC: rustix::fs::Timespec = rustix::fs::Timespec {
-    tv_sec: 0,
-    tv_nsec: rustix::fs::UTIME_NOW,
-};
+/// Removes what a killed process left. Whoever calls holds the lock, so nobody is using it.
+fn sweep(dir: &Path) {
+    let Ok(entries) = fs::read_dir(dir) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        if entry.file_name().as_encoded_bytes().starts_with(b".pack-") {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
 
 /// Keeps the cache small. What can't be removed stays; the next call tries again.
 fn drop_old(dir: &Path, keep: &str) {

@@ -47,6 +47,12 @@ enum Failure {
     Final(Error),
 }
 
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Final(error)
+    }
+}
+
 /// Checks that `name` is a full ref name (`refs/…`) as `git check-ref-format` has it.
 pub fn check_ref_name(name: &str) -> Result<(), Error> {
     full_name(name).map(drop)
@@ -127,6 +133,12 @@ impl Repository {
             if !self.has_object(new) {
                 return Err(Error::NotFound(format!("the object {new}")));
             }
+            // A race that is lost already needs no sync.
+            self.refresh_packed(false)?;
+            self.check_expected(&full, expected)?;
+            if expected == Expected::Absent {
+                self.check_free(name)?;
+            }
             self.sync_objects(&[new])?;
         }
         let end = Instant::now() + PATIENCE;
@@ -157,7 +169,7 @@ impl Repository {
         new: Option<ObjectId>,
         message: &str,
     ) -> Result<(), Failure> {
-        self.refresh_packed(false).map_err(Failure::Final)?;
+        self.refresh_packed(false)?;
         self.check_expected(name, expected)?;
         let Some(edit) = edit(name, expected, new, message) else {
             return Ok(());
@@ -170,13 +182,13 @@ impl Repository {
         let transaction = match prepared {
             Ok(transaction) => transaction,
             Err(error) => {
-                self.refresh_packed(true).map_err(Failure::Final)?;
+                self.refresh_packed(true)?;
                 self.check_expected(name, expected)?;
                 return Err(self.classify(name, &error));
             }
         };
         // The lock is ours: what is read now stays. Dropping the transaction gives the lock back.
-        self.refresh_packed(true).map_err(Failure::Final)?;
+        self.refresh_packed(true)?;
         self.check_expected(name, expected)?;
         if new.is_some() {
             self.sync_lock(name)?;
@@ -189,18 +201,35 @@ impl Repository {
         let mut buffer = gix::date::parse::TimeBuf::default();
         transaction
             .commit(who.to_ref(&mut buffer))
-            .map_err(store("update a ref"))
-            .map_err(Failure::Final)?;
-        self.sync_ref_folder(name).map_err(Failure::Final)
+            .map_err(store("update a ref"))?;
+        Ok(self.sync_ref_folder(name)?)
     }
 
-    fn check_expected(&self, name: &FullName, expected: Expected) -> Result<(), Failure> {
+    /// No ref stands where a folder of this name would be, and none below it.
+    fn check_free(&self, name: &str) -> Result<(), Error> {
+        let taken = |other: String| Error::NameTaken {
+            name: name.to_owned(),
+            other,
+        };
+        for (end, _) in name.match_indices('/').skip(1) {
+            let above = &name[..end];
+            if self.read_ref(above)?.is_some() {
+                return Err(taken(above.to_owned()));
+            }
+        }
+        match self.list_refs(&format!("{name}/"))?.into_iter().next() {
+            Some((below, _)) => Err(taken(below)),
+            None => Ok(()),
+        }
+    }
+
+    fn check_expected(&self, name: &FullName, expected: Expected) -> Result<(), Error> {
         let text = name.as_bstr().to_string();
-        let actual = self.read_ref(&text).map_err(Failure::Final)?;
+        let actual = self.read_ref(&text)?;
         if Expected::from(actual) == expected {
             Ok(())
         } else {
-            Err(Failure::Final(Error::Conflict { name: text, actual }))
+            Err(Error::Conflict { name: text, actual })
         }
     }
 
@@ -309,13 +338,13 @@ impl Repository {
     }
 
     /// The lock file becomes the ref by a rename; its content must be on disk before.
-    fn sync_lock(&self, name: &FullName) -> Result<(), Failure> {
+    fn sync_lock(&self, name: &FullName) -> Result<(), Error> {
         let path = self.lock_path(name);
         match File::open(&path).and_then(|lock| lock.sync_all()) {
             Ok(()) => Ok(()),
             // Nothing to write: the ref names the new object already.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
-            Err(error) => Err(Failure::Final(super::error::file("sync", &path)(error))),
+            Err(error) => Err(super::error::file("sync", &path)(error)),
         }
     }
 

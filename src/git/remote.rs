@@ -149,8 +149,9 @@ impl Repository {
 
     fn remote_git(&self, timeout: Duration) -> Git {
         Git::with_user_config()
-            .env("GIT_DIR", self.common_dir())
-            .dir(self.common_dir())
+            .env("GIT_DIR", self.git_dir())
+            // A relative address in the configuration counts from the root of the work tree.
+            .dir(self.work_tree().unwrap_or_else(|| self.git_dir()))
             .timeout(timeout)
     }
 }

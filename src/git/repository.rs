@@ -68,9 +68,13 @@ impl Repository {
         if found.is_err() {
             return Err(Error::NotARepository(dir.to_owned()));
         }
-        let inner = gix::ThreadSafeRepository::discover_opts(&start, Default::default(), map)
-            .map_err(|error| refused(&error))?
-            .to_thread_local();
+        let inner = gix::ThreadSafeRepository::discover_opts(
+            &start,
+            gix::discover::upwards::Options::default(),
+            map,
+        )
+        .map_err(|error| refused(&error))?
+        .to_thread_local();
         let repository = Self {
             inner,
             unsynced: RefCell::default(),

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 #[derive(Default)]
 struct Folder {
     files: BTreeMap<Vec<u8>, Leaf>,
-    folders: BTreeMap<Vec<u8>, Folder>,
+    folders: BTreeMap<Vec<u8>, Self>,
 }
 
 impl Repository {

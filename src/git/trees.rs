@@ -6,7 +6,7 @@ use super::objects::{EntryKind, MAX_OBJECT, TreeEntry};
 use super::repository::Repository;
 use crate::model::listing::{Entry, Listing, Mode};
 use crate::model::object_id::ObjectId;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, hash_map};
 
 /// Most entries of a tree that a walk visits. A tree that holds itself often (a "tree bomb") ends
 /// here.
@@ -51,14 +51,13 @@ impl Repository {
                 });
                 continue;
             };
-            let (len, sha256) = match known.get(&leaf.id) {
-                Some(known) => *known,
-                None => {
-                    let content = self.read_blob(leaf.id, MAX_OBJECT)?;
-                    let entry = Entry::of(mode, &content);
-                    known.insert(leaf.id, (entry.len, entry.sha256));
-                    (entry.len, entry.sha256)
-                }
+            let (len, sha256) = if let Some(known) = known.get(&leaf.id) {
+                *known
+            } else {
+                let content = self.read_blob(leaf.id, MAX_OBJECT)?;
+                let entry = Entry::of(mode, &content);
+                known.insert(leaf.id, (entry.len, entry.sha256));
+                (entry.len, entry.sha256)
             };
             out.listing.insert(path, Entry { mode, len, sha256 });
         }
@@ -78,11 +77,10 @@ impl Repository {
                     fault: PathFault::TooDeep,
                 });
             }
-            if !trees.contains_key(&id) {
-                let entries = self.read_tree(id)?;
-                trees.insert(id, entries);
-            }
-            let entries = &trees[&id];
+            let entries = match trees.entry(id) {
+                hash_map::Entry::Occupied(known) => known.into_mut(),
+                hash_map::Entry::Vacant(new) => new.insert(self.read_tree(id)?),
+            };
             visited += entries.len();
             if visited > MAX_ENTRIES {
                 return Err(Error::TooLarge {
@@ -90,7 +88,7 @@ impl Repository {
                     limit: format!("{MAX_ENTRIES} entries"),
                 });
             }
-            for entry in entries {
+            for entry in entries.iter() {
                 let mut path = prefix.clone();
                 if !prefix.is_empty() {
                     path.push(b'/');

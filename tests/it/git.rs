@@ -1,5 +1,10 @@
 //! Repositories made with the real git program, which is also the second opinion.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "helpers of tests stop where they can't go on"
+)]
+
 mod collect;
 mod discover;
 mod history;

@@ -181,6 +181,20 @@ fn gc_keeps_what_a_hangar_ref_reaches() {
     let read = repository.blob_at(commit, "event.toml", 100).unwrap();
     assert_eq!(read.as_deref(), Some(&b"x = 1\n"[..]));
     assert!(!repository.has_object(lost));
+    // Written again, an old orphan is as safe as a new one.
+    let old = repository.write_blob(b"an orphan").unwrap();
+    let hex = old.to_string();
+    let path = sample
+        .dir()
+        .join(".git/objects")
+        .join(&hex[..2])
+        .join(&hex[2..]);
+    let long_ago = std::time::SystemTime::UNIX_EPOCH;
+    let file = std::fs::File::open(path).unwrap();
+    file.set_modified(long_ago).unwrap();
+    repository.write_blob(b"an orphan").unwrap();
+    sample.git(&["prune", "--expire=1.hour.ago"]);
+    assert!(sample.open().has_object(old));
     // Packed objects need no sync of ours, and asking for it is no error.
     repository.sync_objects(&[commit, tree, lost]).unwrap();
     let many: Vec<_> = (0..40)

@@ -108,6 +108,24 @@ fn only_the_named_ref_is_touched() {
 }
 
 #[test]
+fn a_name_below_or_above_another_is_refused_at_once() {
+    let (sample, ids) = sample_with_blobs(1);
+    let repository = sample.open();
+    let create = |name| repository.update_ref(name, Expected::Absent, Some(ids[0]), "");
+    create("refs/hangar/a/b").unwrap();
+    for pack in [false, true] {
+        if pack {
+            sample.git(&["pack-refs", "--all", "--prune"]);
+        }
+        for name in ["refs/hangar/a", "refs/hangar/a/b/c", "refs/hangar/a/b/c/d"] {
+            let error = create(name).unwrap_err();
+            assert!(matches!(error, Error::NameTaken { .. }), "{name}: {error}");
+        }
+    }
+    create("refs/hangar/a/bc").unwrap();
+}
+
+#[test]
 fn names_are_checked() {
     for name in [
         "refs/hangar/a",
@@ -167,7 +185,7 @@ fn twenty_writers_lose_no_update() {
     };
     thread::scope(|scope| {
         for worker in 0..20 {
-            scope.spawn(move || (0..5).for_each(|step| add(worker, step)));
+            scope.spawn(move || (0..3).for_each(|step| add(worker, step)));
         }
         // Packing moves the value under everybody's feet.
         scope.spawn(|| {
@@ -191,12 +209,12 @@ fn twenty_writers_lose_no_update() {
             }
         });
     });
-    assert_eq!(git(&dir, &["rev-list", "--count", NAME]), "100");
+    assert_eq!(git(&dir, &["rev-list", "--count", NAME]), "60");
     let subjects = git(&dir, &["log", "--format=%s", NAME]);
     let mut subjects: Vec<_> = subjects.lines().collect();
     subjects.sort_unstable();
     subjects.dedup();
-    assert_eq!(subjects.len(), 100);
+    assert_eq!(subjects.len(), 60);
 }
 
 /// Each reader sees the ref all the time, although it moves between loose and packed.

@@ -1,0 +1,85 @@
+//! Getting objects to the disk before a ref names them. gix does neither that nor what Git does to
+//! keep an object that is written twice from being pruned.
+
+use super::error::{Error, file};
+use super::repository::{Repository, from_gix};
+use crate::model::object_id::ObjectId;
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::path::PathBuf;
+
+/// From so many objects on, one sync of the file system is cheaper than one per file.
+const SYNC_EACH: usize = 32;
+
+/// Both times of a file, as "now".
+pub(super) const NOW: rustix::fs::Timestamps = rustix::fs::Timestamps {
+    last_access: NOW_SPEC,
+    last_modification: NOW_SPEC,
+};
+const NOW_SPEC: rustix::fs::Timespec = rustix::fs::Timespec {
+    tv_sec: 0,
+    tv_nsec: rustix::fs::UTIME_NOW,
+};
+
+impl Repository {
+    /// Puts these objects and everything written through this value on disk. Called by every ref
+    /// update; objects in packs were synced by whoever wrote the pack.
+    pub fn sync_objects(&self, ids: &[ObjectId]) -> Result<(), Error> {
+        let mut pending = std::mem::take(&mut *self.unsynced.borrow_mut());
+        pending.extend(ids);
+        let result = self.sync(&pending);
+        if result.is_err() {
+            self.unsynced.borrow_mut().extend(pending);
+        }
+        result
+    }
+
+    fn sync(&self, ids: &BTreeSet<ObjectId>) -> Result<(), Error> {
+        let objects = self.inner.objects.store_ref().path();
+        if ids.len() > SYNC_EACH {
+            let dir = File::open(objects).map_err(file("open", objects))?;
+            return rustix::fs::syncfs(&dir).map_err(file("sync", objects));
+        }
+        let mut folders = BTreeSet::new();
+        for id in ids {
+            let path = self.loose_path(*id);
+            match File::open(&path) {
+                Ok(object) => object.sync_all().map_err(file("sync", &path))?,
+                // Packed, or in an alternate.
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+                Err(error) => return Err(file("sync", &path)(error)),
+            }
+            folders.extend(path.parent().map(PathBuf::from));
+        }
+        if !folders.is_empty() {
+            folders.insert(objects.to_owned());
+        }
+        for folder in folders {
+            crate::base::files::sync_dir(&folder)?;
+        }
+        Ok(())
+    }
+
+    fn loose_path(&self, id: ObjectId) -> PathBuf {
+        let hex = id.to_string();
+        let (folder, rest) = hex.split_at(2);
+        self.inner
+            .objects
+            .store_ref()
+            .path()
+            .join(folder)
+            .join(rest)
+    }
+
+    /// Notes an object that was just written.
+    pub(super) fn written(&self, id: gix::ObjectId) -> ObjectId {
+        let id = from_gix(id);
+        // An object that was there already may be old enough for `git gc` to prune; Git itself
+        // makes it young again when it is written twice.
+        if let Ok(object) = File::open(self.loose_path(id)) {
+            let _ = rustix::fs::futimens(&object, &NOW);
+        }
+        self.unsynced.borrow_mut().insert(id);
+        id
+    }
+}
