@@ -148,7 +148,7 @@ pub fn turn(host: &Host<'_>, store: &Store, assignment: Assignment<'_>) -> Resul
     let collect = assignment.collect.clone();
     let collected_root = collect.path.clone();
     let spec = Spec {
-        mounts: mounts(&assignment, &launch.read_only)?,
+        mounts: mounts(&assignment, &launch.read_only, &host.binary),
         files: laid(&assignment)?,
         network: Network::Bridged(bridges),
         limits: Limits {
@@ -240,7 +240,8 @@ fn environment() -> BTreeMap<OsString, OsString> {
 fn mounts(
     assignment: &Assignment<'_>,
     read_only: &[crate::harness::adapter::Bind],
-) -> Result<Vec<Mount>, Error> {
+    program: &Path,
+) -> Vec<Mount> {
     let (host, inside) = (assignment.work.to_owned(), PathBuf::from(WORK));
     let mut mounts = vec![if assignment.throw_away {
         Mount::Scratch { host, inside }
@@ -248,14 +249,8 @@ fn mounts(
         Mount::ReadWrite { host, inside }
     }];
     if assignment.lane.adapter.kind() == crate::harness::script::KIND {
-        let binary = std::env::current_exe().map_err(|error| {
-            Error::missing(
-                format!("hangar can't find its own binary: {error}"),
-                "reinstall it",
-            )
-        })?;
         mounts.push(Mount::ReadOnly {
-            host: binary,
+            host: program.to_owned(),
             inside: BINARY.into(),
         });
     }
@@ -263,7 +258,7 @@ fn mounts(
         host: bind.host.clone(),
         inside: bind.inside.clone(),
     }));
-    Ok(mounts)
+    mounts
 }
 
 fn laid(assignment: &Assignment<'_>) -> Result<Vec<LaidFile>, Error> {

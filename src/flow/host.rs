@@ -30,6 +30,8 @@ pub struct Host<'a> {
     pub grader: MachineKey,
     /// Where sandboxes come from.
     pub provider: Box<dyn Provider>,
+    /// This very program, seen by sandboxes that need a part of it.
+    pub binary: PathBuf,
     /// The user's configuration.
     pub user: User,
     /// The user's environment, from which agent programs get variables by name.

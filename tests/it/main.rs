@@ -14,3 +14,4 @@ mod seal_age;
 mod store;
 mod trust;
 mod trust_programs;
+mod flow;
