@@ -49,7 +49,10 @@ pub(super) fn remedy(what: &str, errno: i32) -> Option<String> {
 }
 
 fn advice(machine: &Machine, what: &str, errno: i32) -> Option<String> {
-    let denied = matches!(errno, libc::EPERM | libc::EACCES | libc::ENOSPC | libc::EUSERS);
+    let denied = matches!(
+        errno,
+        libc::EPERM | libc::EACCES | libc::ENOSPC | libc::EUSERS
+    );
     let text = if errno == libc::ENOSYS {
         "use Linux 5.12 or later (5.13 or later with Landlock for the inner domain)"
     } else if !denied {

@@ -76,9 +76,15 @@ fn refuse(spec: &Spec) -> Result<(), Error> {
     };
     let what = [
         (!spec.files.is_empty(), "keep files in memory only"),
-        (spec.mounts.iter().any(moved), "show a folder elsewhere or keep it unchanged"),
+        (
+            spec.mounts.iter().any(moved),
+            "show a folder elsewhere or keep it unchanged",
+        ),
         (spec.network != Network::None, "bridge a network"),
-        (spec.steps.iter().any(|step| step.channel), "open a private channel"),
+        (
+            spec.steps.iter().any(|step| step.channel),
+            "open a private channel",
+        ),
         (
             !spec.hash_after.is_empty() || !spec.collect.is_empty(),
             "read back files after every process is dead",
@@ -140,7 +146,7 @@ fn run_step(
             Ok(Piece::Closed) => open -= 1,
             Ok(Piece::Bytes(error, bytes)) => {
                 moved = Instant::now();
-                take(&mut outcome, error, bytes, limit, events);
+                take(&mut outcome, error, &bytes, limit, events);
             }
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => open = 0,
@@ -174,13 +180,19 @@ fn finished(child: &mut Child) -> Option<End> {
 fn take(
     outcome: &mut StepOutcome,
     error: bool,
-    bytes: Vec<u8>,
+    bytes: &[u8],
     limit: Option<u64>,
     events: &mut dyn FnMut(Event),
 ) {
-    let kept = if error { &mut outcome.stderr } else { &mut outcome.stdout };
+    let kept = if error {
+        &mut outcome.stderr
+    } else {
+        &mut outcome.stdout
+    };
     let room = limit.map_or(usize::MAX, |limit| {
-        usize::try_from(limit).unwrap_or(usize::MAX).saturating_sub(kept.len())
+        usize::try_from(limit)
+            .unwrap_or(usize::MAX)
+            .saturating_sub(kept.len())
     });
     let part = &bytes[..bytes.len().min(room)];
     if part.len() < bytes.len() && !outcome.hits.contains(&Hit::Output) {
@@ -189,7 +201,11 @@ fn take(
     kept.extend_from_slice(part);
     for line in part.split_inclusive(|byte| *byte == b'\n') {
         let line = line.strip_suffix(b"\n").unwrap_or(line).to_vec();
-        events(if error { Event::Stderr(line) } else { Event::Stdout(line) });
+        events(if error {
+            Event::Stderr(line)
+        } else {
+            Event::Stdout(line)
+        });
     }
 }
 
@@ -207,7 +223,11 @@ fn read(stream: Option<impl std::io::Read + Send + 'static>, error: bool, to: Se
         if let Some(mut stream) = stream {
             let mut buffer = vec![0; 64 << 10];
             while let Ok(read) = stream.read(&mut buffer) {
-                if read == 0 || to.send(Piece::Bytes(error, buffer[..read].to_vec())).is_err() {
+                if read == 0
+                    || to
+                        .send(Piece::Bytes(error, buffer[..read].to_vec()))
+                        .is_err()
+                {
                     break;
                 }
             }

@@ -58,9 +58,17 @@ fn find_with(program: &Path, home: Option<&Path>, rustup: Option<&Path>) -> Tool
 
 /// Whether every sandbox has `path`.
 fn always_there(path: &Path) -> bool {
-    ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/nix/store"]
-        .iter()
-        .any(|prefix| path.starts_with(prefix))
+    [
+        "/usr",
+        "/bin",
+        "/sbin",
+        "/lib",
+        "/lib32",
+        "/lib64",
+        "/nix/store",
+    ]
+    .iter()
+    .any(|prefix| path.starts_with(prefix))
 }
 
 /// The program behind a shim.
@@ -100,7 +108,13 @@ fn rustup_proxy(program: &Path, rustup: Option<&Path>) -> Option<PathBuf> {
     let settings: toml::Table = settings.parse().ok()?;
     let default = settings.get("default_toolchain")?.as_str()?;
     let toolchains = home.join("toolchains");
-    let bin = |name: &Path| toolchains.join(name).join("bin").join(program.file_name()?).into();
+    let bin = |name: &Path| {
+        toolchains
+            .join(name)
+            .join("bin")
+            .join(program.file_name()?)
+            .into()
+    };
     let exact: Option<PathBuf> = bin(Path::new(default));
     exact.filter(|path| path.is_file()).or_else(|| {
         // `stable` stands for `stable-<host>`.
@@ -154,7 +168,9 @@ impl Finder<'_> {
         if always_there(program) {
             return;
         }
-        let bin = program.parent().filter(|bin| bin.file_name() == Some(OsStr::new("bin")));
+        let bin = program
+            .parent()
+            .filter(|bin| bin.file_name() == Some(OsStr::new("bin")));
         let Some(prefix) = bin.and_then(Path::parent) else {
             self.found.insert(program.to_owned());
             return;
@@ -212,7 +228,10 @@ fn interpreter(program: &Path) -> Option<PathBuf> {
         .take(512)
         .read_to_end(&mut head)
         .ok()?;
-    let line = head.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
+    let line = head
+        .strip_prefix(b"#!")?
+        .split(|byte| *byte == b'\n')
+        .next()?;
     let line = String::from_utf8_lossy(line).into_owned();
     let mut words = line.split_whitespace();
     let first = PathBuf::from(words.next()?);
@@ -270,7 +289,10 @@ mod tests {
         machine.file("home/.pyenv/versions/3.11.7/lib/os.py", "");
         let found = machine.find(&python);
         assert_eq!(found.program, python);
-        assert_eq!(found.binds, [machine.root.join("home/.pyenv/versions/3.11.7")]);
+        assert_eq!(
+            found.binds,
+            [machine.root.join("home/.pyenv/versions/3.11.7")]
+        );
     }
 
     #[test]
@@ -305,12 +327,18 @@ mod tests {
         machine.file("home/.cargo/bin/rustup", "");
         machine.file("home/.cargo/credentials.toml", "");
         let proxy = machine.link("home/.cargo/bin/cargo", "rustup");
-        machine.file("home/.rustup/settings.toml", "default_toolchain = \"stable\"\n");
+        machine.file(
+            "home/.rustup/settings.toml",
+            "default_toolchain = \"stable\"\n",
+        );
         machine.file("home/.rustup/toolchains/stable-x/lib/a.so", "");
         let real = machine.file("home/.rustup/toolchains/stable-x/bin/cargo", "");
         let found = machine.find(&proxy);
         assert_eq!(found.program, real);
-        assert_eq!(found.binds, [machine.root.join("home/.rustup/toolchains/stable-x")]);
+        assert_eq!(
+            found.binds,
+            [machine.root.join("home/.rustup/toolchains/stable-x")]
+        );
     }
 
     #[test]

@@ -76,10 +76,7 @@ impl Group {
             let Ok(part) = Part::make(place, bounds, limits) else {
                 continue;
             };
-            for (bit, clear) in [
-                (MEMORY, &mut left.memory),
-                (PROCESSES, &mut left.processes),
-            ] {
+            for (bit, clear) in [(MEMORY, &mut left.memory), (PROCESSES, &mut left.processes)] {
                 if part.bounds & bit != 0 {
                     *clear = None;
                 }
@@ -143,7 +140,10 @@ fn wanted(limits: &Limits) -> u64 {
         (limits.cpus.is_some(), CPU),
     ]
     .into_iter()
-    .fold(0, |bits, (asked, bit)| if asked { bits | bit } else { bits })
+    .fold(
+        0,
+        |bits, (asked, bit)| if asked { bits | bit } else { bits },
+    )
 }
 
 impl Part {

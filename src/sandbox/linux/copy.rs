@@ -42,10 +42,8 @@ fn copy(from: &OwnedFd, to: &OwnedFd, depth: usize) -> Result<(), Errno> {
                 let source = rustix::fs::openat(from, name, read, Mode::empty())?;
                 let write = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
                 let target = rustix::fs::openat(to, name, write, Mode::RUSR | Mode::WUSR)?;
-                let (source, mut target) = (
-                    std::fs::File::from(source),
-                    std::fs::File::from(target),
-                );
+                let (source, mut target) =
+                    (std::fs::File::from(source), std::fs::File::from(target));
                 std::io::copy(&mut &source, &mut target)
                     .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
                 own(to, name, &stat);

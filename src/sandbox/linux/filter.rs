@@ -66,14 +66,16 @@ pub(super) fn compile() -> Result<Filters, Fault> {
 impl Filters {
     /// Applies both to this thread, for good. `no_new_privs` must be set.
     pub(super) fn apply(&self) -> Result<(), Errno> {
-        [&self.numbers, &self.calls].into_iter().try_for_each(|program| {
-            seccompiler::apply_filter(program).map_err(|error| match error {
-                seccompiler::Error::Seccomp(error) | seccompiler::Error::Prctl(error) => {
-                    Errno::from_io_error(&error).unwrap_or(Errno::INVAL)
-                }
-                _ => Errno::INVAL,
+        [&self.numbers, &self.calls]
+            .into_iter()
+            .try_for_each(|program| {
+                seccompiler::apply_filter(program).map_err(|error| match error {
+                    seccompiler::Error::Seccomp(error) | seccompiler::Error::Prctl(error) => {
+                        Errno::from_io_error(&error).unwrap_or(Errno::INVAL)
+                    }
+                    _ => Errno::INVAL,
+                })
             })
-        })
     }
 }
 
@@ -227,10 +229,7 @@ fn rules() -> Result<Rules, seccompiler::BackendError> {
         .map(|family| when(0, Ne, unsigned(*family)))
         .collect::<Result<_, _>>()?;
     // Of netlink only NETLINK_ROUTE (0), with which programs list their own interfaces.
-    let netlink = vec![
-        when(0, Eq, unsigned(libc::AF_NETLINK))?,
-        when(2, Ne, 0)?,
-    ];
+    let netlink = vec![when(0, Eq, unsigned(libc::AF_NETLINK))?, when(2, Ne, 0)?];
     rules.insert(
         libc::SYS_socket,
         vec![SeccompRule::new(foreign)?, SeccompRule::new(netlink)?],

@@ -4,18 +4,16 @@
 //! the program, reaps, and leaves when the program ends. Its end makes the kernel kill everything
 //! else in the namespace.
 
+use super::cgroup::{MEMORY, PROCESSES};
 use super::fault::{Doing as _, Fault};
 use super::filter::Filters;
-use super::cgroup::{MEMORY, PROCESSES};
 use super::watch::Watch;
 use super::{inner, sys, tree};
 use crate::sandbox::spec::{Limits, Mount, Spec, Step};
-use rustix::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
+use rustix::fd::{AsFd as _, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Gid, Mode, Uid};
 use rustix::io::Errno;
-use rustix::mount::{
-    FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, UnmountFlags,
-};
+use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, UnmountFlags};
 use rustix::process::{
     DumpableBehavior, Resource, Rlimit, Signal, WaitOptions, set_dumpable_behavior,
     set_parent_process_death_signal, setrlimit,
@@ -91,10 +89,16 @@ fn bits(bits: u64) -> i32 {
 }
 
 fn start(common: &Common<'_>, step: &Step, ends: &Ends) -> Result<Started, Fault> {
-    let mut keep: Vec<i32> = [&ends.stdin, &ends.stdout, &ends.stderr, &ends.status, &ends.go]
-        .map(|fd| fd.as_raw_fd())
-        .to_vec();
-    keep.extend(ends.channel.as_ref().map(|fd| fd.as_raw_fd()));
+    let mut keep: Vec<i32> = [
+        &ends.stdin,
+        &ends.stdout,
+        &ends.stderr,
+        &ends.status,
+        &ends.go,
+    ]
+    .map(AsRawFd::as_raw_fd)
+    .to_vec();
+    keep.extend(ends.channel.as_ref().map(AsRawFd::as_raw_fd));
     sys::close_all_but(&keep).doing("close descriptors")?;
     set_parent_process_death_signal(Some(Signal::KILL)).doing("tie to the launcher")?;
     let watch = match common.fallback.memory {
@@ -158,7 +162,10 @@ fn limits(limits: &Limits, fallback: &Limits) -> Result<(), Fault> {
         set(Resource::Fsize, limits.file)?;
     }
     let files = rustix::process::getrlimit(Resource::Nofile);
-    set(Resource::Nofile, Some(files.maximum.unwrap_or(4096).min(4096)))?;
+    set(
+        Resource::Nofile,
+        Some(files.maximum.unwrap_or(4096).min(4096)),
+    )?;
     if fallback.memory.is_some() {
         set(Resource::Data, fallback.memory)?;
     }
@@ -218,9 +225,10 @@ fn still_wanted(go: BorrowedFd<'_>) -> Result<(), Fault> {
 
 /// Becomes the program; returns why it could not.
 fn program(common: &Common<'_>, step: &Step, ends: &Ends) -> Errno {
-    prepare(common, step, ends).map_or_else(|errno| errno, |call| {
-        sys::exec(&call.program, &call.argv, &call.env)
-    })
+    prepare(common, step, ends).map_or_else(
+        |errno| errno,
+        |call| sys::exec(&call.program, &call.argv, &call.env),
+    )
 }
 
 struct Call {
@@ -254,7 +262,7 @@ fn prepare(common: &Common<'_>, step: &Step, ends: &Ends) -> Result<Call, Errno>
     let lowest = [&ends.stdin, &ends.stdout, &ends.stderr, &ends.status]
         .into_iter()
         .chain(&ends.channel)
-        .map(rustix::fd::AsRawFd::as_raw_fd)
+        .map(AsRawFd::as_raw_fd)
         .min();
     if lowest.is_none_or(|fd| fd <= 3) {
         return Err(Errno::BADF);
@@ -284,7 +292,10 @@ fn writable(spec: &Spec) -> impl Iterator<Item = &Path> {
         Mount::ReadOnly { .. } => None,
         Mount::ReadWrite { inside, .. } | Mount::Scratch { inside, .. } => Some(inside.as_path()),
     });
-    ["/tmp", "/run", crate::sandbox::HOME, "/dev"].into_iter().map(Path::new).chain(named)
+    ["/tmp", "/run", crate::sandbox::HOME, "/dev"]
+        .into_iter()
+        .map(Path::new)
+        .chain(named)
 }
 
 /// The program, once it runs.
@@ -312,7 +323,11 @@ impl Started {
                     return 0;
                 }
                 Ok(None) => {
-                    if self.watch.as_mut().is_some_and(|watch| watch.tick(&self.pidfd)) {
+                    if self
+                        .watch
+                        .as_mut()
+                        .is_some_and(|watch| watch.tick(&self.pidfd))
+                    {
                         record(status, OVER, bits(MEMORY));
                         return 1;
                     }

@@ -5,8 +5,8 @@
 //! second wall behind the mounts.
 
 use landlock::{
-    ABI, Access as _, AccessFs, CompatLevel, Compatible as _, PathBeneath, Ruleset, RulesetAttr as _,
-    RulesetCreated, RulesetCreatedAttr as _, Scope,
+    ABI, Access as _, AccessFs, CompatLevel, Compatible as _, PathBeneath, Ruleset,
+    RulesetAttr as _, RulesetCreated, RulesetCreatedAttr as _, Scope,
 };
 use rustix::fd::{AsFd as _, OwnedFd};
 use rustix::fs::{Mode, OFlags};
@@ -17,9 +17,7 @@ use std::path::Path;
 const NEWEST: ABI = ABI::V6;
 
 /// Enters the domain. `writable` are absolute paths that may be changed, where they exist.
-pub(super) fn enter<'path>(
-    writable: impl IntoIterator<Item = &'path Path>,
-) -> Result<(), Errno> {
+pub(super) fn enter<'path>(writable: impl IntoIterator<Item = &'path Path>) -> Result<(), Errno> {
     let open = |path: &Path| -> Result<OwnedFd, Errno> {
         rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
     };

@@ -86,6 +86,7 @@ impl Trap {
                 file,
                 socket: path,
                 name: text,
+                host: "example.com".to_owned(),
                 port: port.local_addr()?.port(),
                 memory: smaller(limits.memory, MEMORY),
                 processes: smaller(limits.processes, PROCESSES),
@@ -121,7 +122,11 @@ impl Trap {
 /// The same sandbox with smaller bounds and the probe in it.
 fn twin(spec: &Spec, program: PathBuf, bait: &Bait) -> Spec {
     let step = |which: &str| Step {
-        argv: vec![PROGRAM.into(), crate::sandbox::PROBE_COMMAND.into(), which.into()],
+        argv: vec![
+            PROGRAM.into(),
+            crate::sandbox::PROBE_COMMAND.into(),
+            which.into(),
+        ],
         env: BTreeMap::new(),
         dir: PathBuf::from("/"),
         stdin: serde_json::to_vec(bait).unwrap_or_default(),
@@ -165,7 +170,11 @@ fn twin(spec: &Spec, program: PathBuf, bait: &Bait) -> Spec {
 fn reports(outcome: &Outcome) -> BTreeMap<String, Probe> {
     let mut results: BTreeMap<String, Probe> = BTreeMap::new();
     for step in &outcome.steps {
-        for line in step.channel.iter().flat_map(|bytes| bytes.split(|byte| *byte == b'\n')) {
+        for line in step
+            .channel
+            .iter()
+            .flat_map(|bytes| bytes.split(|byte| *byte == b'\n'))
+        {
             let Ok((name, probe)) = serde_json::from_slice::<(String, Probe)>(line) else {
                 continue;
             };
