@@ -146,7 +146,7 @@ fn run_step(
             Ok(Piece::Closed) => open -= 1,
             Ok(Piece::Bytes(error, bytes)) => {
                 moved = Instant::now();
-                take(&mut outcome, error, bytes, limit, events);
+                take(&mut outcome, error, &bytes, limit, events);
             }
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => open = 0,
@@ -180,7 +180,7 @@ fn finished(child: &mut Child) -> Option<End> {
 fn take(
     outcome: &mut StepOutcome,
     error: bool,
-    bytes: Vec<u8>,
+    bytes: &[u8],
     limit: Option<u64>,
     events: &mut dyn FnMut(Event),
 ) {

@@ -1,8 +1,9 @@
 //! The host side of the embedded provider: starts the launcher, feeds it, and reads its reports.
 
 use super::bridge::Bridges;
+use super::codec::{self, StepEnd};
 use super::fault::Fault;
-use super::wire::{self, Frame, Reader, Receiver, StepEnd, kind};
+use super::wire::{Frame, Reader, Receiver, kind};
 use crate::base::process;
 use crate::base::redact::Secret;
 use crate::sandbox::error::{Error, Unavailable};
@@ -96,9 +97,7 @@ impl Provider for Linux {
     }
 
     fn probe(&self, spec: &Spec, cancel: &Cancel) -> Result<Probes, Error> {
-        // The launcher opens this, so it is the launcher's own binary.
-        let program = PathBuf::from("/proc/self/exe");
-        outside::run(self, program, spec, cancel)
+        outside::run(self, PathBuf::from(super::OWN_PROGRAM), spec, cancel)
     }
 
     fn run(
@@ -118,11 +117,13 @@ impl Provider for Linux {
         let child = command.spawn().map_err(Error::Start)?;
         // The command holds the other end of the socket.
         drop(command);
+        let channels: Vec<bool> = spec.steps.iter().map(|step| step.channel).collect();
         let mut session = Session {
             socket: ours,
             child: Some(child),
             outcome: Outcome::default(),
             running: false,
+            steps: channels.into_iter(),
             lines: [VecDeque::new(), VecDeque::new()],
             bridges: Bridges::default(),
         };
@@ -137,6 +138,8 @@ struct Session {
     child: Option<Child>,
     outcome: Outcome,
     running: bool,
+    /// Of every step that has not started: whether it has a channel.
+    steps: std::vec::IntoIter<bool>,
     /// Unfinished lines of stdout and stderr.
     lines: [VecDeque<u8>; 2],
     bridges: Bridges,
@@ -151,7 +154,7 @@ impl Session {
     ) -> Result<(), Error> {
         let socket = self.socket.try_clone().map_err(Error::Start)?;
         // A launcher that fails at once reads nothing; its report tells why.
-        let _ = wire::send_spec(&socket, spec);
+        let _ = codec::send_spec(&socket, spec);
         let steps: Duration = spec.steps.iter().map(|step| step.timeout).sum();
         let limit = Instant::now().checked_add(steps.saturating_add(SLACK));
         let mut receiver = Receiver::new(&socket);
@@ -176,7 +179,7 @@ impl Session {
                     let fault = Fault::decode(frame.payload.expose()).map_err(|_| self.lost())?;
                     return Err(fault.into());
                 }
-                _ => self.take(frame, events).map_err(|error| {
+                _ => self.take(&frame, events).map_err(|error| {
                     if error.kind() == io::ErrorKind::InvalidData {
                         self.lost()
                     } else {
@@ -188,13 +191,17 @@ impl Session {
     }
 
     /// Takes one report into the outcome.
-    fn take(&mut self, frame: Frame, events: &mut dyn FnMut(Event)) -> io::Result<()> {
+    fn take(&mut self, frame: &Frame, events: &mut dyn FnMut(Event)) -> io::Result<()> {
         let payload = frame.payload.expose();
         let invalid = || io::Error::from(io::ErrorKind::InvalidData);
         match frame.kind {
-            kind::FACTS => self.outcome.enforced = wire::decode_facts(payload)?,
+            kind::FACTS => self.outcome.enforced = codec::decode_facts(payload)?,
             kind::STARTED => {
-                self.outcome.steps.push(StepOutcome::default());
+                let step = self.steps.next().ok_or_else(invalid)?;
+                self.outcome.steps.push(StepOutcome {
+                    channel: step.then(Vec::new),
+                    ..StepOutcome::default()
+                });
                 self.running = true;
                 events(Event::Started(self.outcome.steps.len() - 1));
             }

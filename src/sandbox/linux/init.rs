@@ -10,7 +10,7 @@ use super::filter::Filters;
 use super::watch::Watch;
 use super::{inner, sys, tree};
 use crate::sandbox::spec::{Limits, Mount, Spec, Step};
-use rustix::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
+use rustix::fd::{AsFd as _, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Gid, Mode, Uid};
 use rustix::io::Errno;
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, UnmountFlags};
@@ -96,9 +96,9 @@ fn start(common: &Common<'_>, step: &Step, ends: &Ends) -> Result<Started, Fault
         &ends.status,
         &ends.go,
     ]
-    .map(|fd| fd.as_raw_fd())
+    .map(AsRawFd::as_raw_fd)
     .to_vec();
-    keep.extend(ends.channel.as_ref().map(|fd| fd.as_raw_fd()));
+    keep.extend(ends.channel.as_ref().map(AsRawFd::as_raw_fd));
     sys::close_all_but(&keep).doing("close descriptors")?;
     set_parent_process_death_signal(Some(Signal::KILL)).doing("tie to the launcher")?;
     let watch = match common.fallback.memory {
@@ -262,7 +262,7 @@ fn prepare(common: &Common<'_>, step: &Step, ends: &Ends) -> Result<Call, Errno>
     let lowest = [&ends.stdin, &ends.stdout, &ends.stderr, &ends.status]
         .into_iter()
         .chain(&ends.channel)
-        .map(rustix::fd::AsRawFd::as_raw_fd)
+        .map(AsRawFd::as_raw_fd)
         .min();
     if lowest.is_none_or(|fd| fd <= 3) {
         return Err(Errno::BADF);

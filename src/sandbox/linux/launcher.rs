@@ -10,7 +10,7 @@ use super::filter;
 use super::init::Common;
 use super::step::{self, Ended, Outside};
 use super::wire::{self, Receiver, Writer, kind};
-use super::{inner, lay, sys, tree};
+use super::{codec, inner, lay, sys, tree};
 use crate::base::redact::Secret;
 use crate::sandbox::spec::{End, Enforced, Network, Spec};
 use rustix::fd::{AsFd as _, OwnedFd};
@@ -63,7 +63,7 @@ pub(crate) fn main() -> ExitCode {
 fn session(control: &UnixStream) -> Result<(), Stop> {
     let identity = isolate()?;
     let mut receiver = Receiver::new(control);
-    let mut spec = wire::receive_spec(&mut receiver).doing("read the specification")?;
+    let mut spec = codec::receive_spec(&mut receiver).doing("read the specification")?;
     drop(receiver);
     network(control, &spec)?;
     sys::set_host_name("localhost").doing("set the host name")?;
@@ -83,7 +83,7 @@ fn session(control: &UnixStream) -> Result<(), Stop> {
         cpus: held & cgroup::CPU != 0,
         copied: tree.copied,
     };
-    wire::send(control, kind::FACTS, &wire::encode_facts(&facts)).map_err(gone)?;
+    wire::send(control, kind::FACTS, &codec::encode_facts(&facts)).map_err(gone)?;
     let signals = sys::watch_end_signals().doing("watch signals")?;
     let filters = filter::compile()?;
     let common = Common {

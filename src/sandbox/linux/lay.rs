@@ -15,6 +15,9 @@ use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 
+/// What the functions below hand paths to may fail, and then the walk does.
+type Done = Result<(), Fault>;
+
 /// Deepest folder that is read back.
 const MAX_DEPTH: usize = 200;
 /// Most entries that are hashed.
@@ -81,7 +84,7 @@ pub(super) enum Found {
 pub(super) fn walk(
     root: &OwnedFd,
     path: &std::path::Path,
-    see: &mut dyn FnMut(&[u8], Found) -> Result<(), Fault>,
+    see: &mut dyn FnMut(&[u8], Found) -> Done,
 ) -> Result<(), Fault> {
     let name = path.as_os_str().as_bytes();
     let relative = name.strip_prefix(b"/").unwrap_or(name);
@@ -107,7 +110,7 @@ pub(super) fn walk(
 
 struct Walker<'see> {
     entries: usize,
-    see: &'see mut dyn FnMut(&[u8], Found) -> Result<(), Fault>,
+    see: &'see mut dyn FnMut(&[u8], Found) -> Done,
 }
 
 impl Walker<'_> {
@@ -182,7 +185,7 @@ impl Walker<'_> {
 pub(super) fn hash(
     root: &OwnedFd,
     path: &std::path::Path,
-    report: &mut dyn FnMut(&[u8], [u8; 32]) -> Result<(), Fault>,
+    report: &mut dyn FnMut(&[u8], [u8; 32]) -> Done,
 ) -> Result<(), Fault> {
     let mut budget = MAX_BYTES;
     walk(root, path, &mut |path, found| {
@@ -216,8 +219,8 @@ pub(super) fn hash(
 pub(super) fn collect(
     root: &OwnedFd,
     wanted: &Collect,
-    give: &mut dyn FnMut(&[u8], bool, Secret) -> Result<(), Fault>,
-    leave: &mut dyn FnMut(&[u8], &str) -> Result<(), Fault>,
+    give: &mut dyn FnMut(&[u8], bool, Secret) -> Done,
+    leave: &mut dyn FnMut(&[u8], &str) -> Done,
 ) -> Result<(), Fault> {
     let (mut files, mut total) = (0usize, 0u64);
     walk(root, &wanted.path, &mut |path, found| match found {

@@ -6,6 +6,7 @@
 
 mod bridge;
 mod cgroup;
+mod codec;
 mod copy;
 mod fault;
 mod filter;
@@ -22,6 +23,9 @@ mod wire;
 
 pub use host::Linux;
 pub(super) use launcher::{NOBODY, main as launcher_main};
+
+/// As the host side of a mount: the launcher's own binary.
+const OWN_PROGRAM: &str = "/proc/self/exe";
 
 /// Whether the machine has swap, to which memory of a sandbox can be written.
 pub(super) fn swap_is_on() -> bool {

@@ -1,14 +1,16 @@
 //! One step, from the launcher's side: start pid 1, move bytes, keep time, end everything.
 
 use super::cgroup::{Counters, Group, MEMORY, PROCESSES};
+use super::codec::StepEnd;
 use super::fault::{Doing as _, Fault};
 use super::init::{self, Common, Ends};
 use super::sys;
-use super::wire::{self, CHUNK, StepEnd, kind};
+use super::tree::Owner;
+use super::wire::{self, CHUNK, kind};
 use crate::sandbox::spec::{End, Hit, Step};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd as _, OwnedFd};
-use rustix::fs::{MemfdFlags, SealFlags};
+use rustix::fs::{FileType, Gid, MemfdFlags, SealFlags, Uid};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid};
@@ -129,6 +131,13 @@ pub(super) fn run(
         status: status_end,
         go: go_end,
     };
+    if let Some(owner) = common.become_user {
+        // A program may open its own streams anew, by `/dev/stdout`.
+        let streams = [&ends.stdin, &ends.stdout, &ends.stderr];
+        for end in streams.into_iter().chain(&ends.channel) {
+            give(end, owner)?;
+        }
+    }
     let before = group.map(Group::counters);
     let flags = sys::NEW_PIDS | sys::NEW_MOUNTS | sys::NEW_IPC;
     let (pid, pidfd) = match sys::fork(flags).doing("start pid 1")? {
@@ -174,6 +183,22 @@ pub(super) fn run(
     }))
 }
 
+/// What is left of `time` since `start`; `None` when it is over.
+fn left(time: Duration, start: Instant) -> Option<Duration> {
+    time.checked_sub(start.elapsed())
+        .filter(|left| !left.is_zero())
+}
+
+/// Hands a pipe or memory file to the user whom the program runs as. `/dev/null` stays.
+fn give(end: &OwnedFd, owner: Owner) -> Result<(), Fault> {
+    let stat = rustix::fs::fstat(end).doing("look at a stream")?;
+    if FileType::from_raw_mode(stat.st_mode) == FileType::CharacterDevice {
+        return Ok(());
+    }
+    let (uid, gid) = (Uid::from_raw(owner.uid), Gid::from_raw(owner.gid));
+    rustix::fs::fchown(end, Some(uid), Some(gid)).doing("hand over a stream")
+}
+
 /// Standard input: `/dev/null`, or a sealed copy in memory.
 fn stdin(bytes: &[u8]) -> Result<OwnedFd, Fault> {
     if bytes.is_empty() {
@@ -202,17 +227,14 @@ impl Running<'_> {
     /// that nobody listens any more.
     fn watch(&mut self, step: &Step) -> Result<Option<End>, Gone> {
         loop {
-            let now = Instant::now();
-            if now.duration_since(self.started) >= step.timeout {
+            let Some(mut wait) = left(step.timeout, self.started) else {
                 return Ok(Some(End::TimedOut));
-            }
-            let mut wait = step.timeout - now.duration_since(self.started);
+            };
             if let Some(idle) = step.idle {
-                let still = now.duration_since(self.moved);
-                if still >= idle {
+                let Some(still) = left(idle, self.moved) else {
                     return Ok(Some(End::Idle));
-                }
-                wait = wait.min(idle - still);
+                };
+                wait = wait.min(still);
             }
             let ready = self.poll(wait)?;
             for stream in &mut self.streams {

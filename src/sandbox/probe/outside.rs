@@ -86,6 +86,7 @@ impl Trap {
                 file,
                 socket: path,
                 name: text,
+                host: "example.com".to_owned(),
                 port: port.local_addr()?.port(),
                 memory: smaller(limits.memory, MEMORY),
                 processes: smaller(limits.processes, PROCESSES),

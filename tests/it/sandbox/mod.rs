@@ -1,4 +1,12 @@
 //! Real sandboxes: what works in them, and what must not.
+//!
+//! As root every test runs twice: as it is, and as an ordinary user.
 
+mod escape;
+mod lifetime;
+mod limits;
+mod network;
+mod probe;
 mod run;
 mod support;
+mod tree;

@@ -1,20 +1,88 @@
 //! Specifications and runs for the sandbox tests.
 
-use hangar::sandbox::Provider as _;
-use hangar::sandbox::spec::{Limits, Network, Outcome, Spec, Step};
-use hangar::sandbox::{Cancel, Error, Event, Launcher, Linux};
-use std::collections::BTreeMap;
-use std::path::PathBuf;
-use std::time::Duration;
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "helpers of tests, which fail by panicking"
+)]
 
-/// The binary under test as the launcher.
-pub(crate) fn provider() -> Linux {
-    Linux::new(Launcher {
-        program: std::env::var_os("PROG").map_or_else(
-            || PathBuf::from(env!("CARGO_BIN_EXE_hangar")),
-            PathBuf::from,
-        ),
-    })
+use hangar::base::{files, process};
+use hangar::sandbox::spec::{Limits, Network, Outcome, Spec, Step};
+use hangar::sandbox::{Cancel, Error, Event, Launcher, Linux, Provider as _};
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// Who runs hangar.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Who {
+    /// Whoever runs the tests.
+    Us,
+    /// An ordinary user, when the tests run as root.
+    User,
+}
+
+impl Who {
+    /// Everybody who can be tried here.
+    pub(crate) fn all() -> Vec<Self> {
+        if rustix::process::geteuid().is_root() && as_user().is_some() {
+            vec![Self::Us, Self::User]
+        } else {
+            println!("not as root: only the tests' own user is tried");
+            vec![Self::Us]
+        }
+    }
+
+    /// The provider as that user would have it.
+    pub(crate) fn provider(self) -> Linux {
+        let program = match self {
+            Self::Us => PathBuf::from(env!("CARGO_BIN_EXE_hangar")),
+            Self::User => as_user().unwrap().clone(),
+        };
+        Linux::new(Launcher { program })
+    }
+
+    /// Runs `spec`.
+    pub(crate) fn run(self, spec: &Spec) -> Result<Outcome, Error> {
+        self.provider()
+            .run(spec, &Cancel::default(), &mut |_: Event| {})
+    }
+
+    /// Runs one script in an otherwise empty sandbox.
+    pub(crate) fn script(self, text: &str) -> Outcome {
+        self.run(&Spec {
+            steps: vec![sh(text)],
+            ..spec()
+        })
+        .unwrap()
+    }
+
+    /// Standard output of a script.
+    pub(crate) fn says(self, text: &str) -> String {
+        out(&self.script(text))
+    }
+}
+
+/// A program that becomes an ordinary user and then hangar.
+fn as_user() -> Option<&'static PathBuf> {
+    static WRAPPER: OnceLock<Option<PathBuf>> = OnceLock::new();
+    WRAPPER
+        .get_or_init(|| {
+            let setpriv = process::find(Path::new("setpriv"))?;
+            let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("as-user");
+            let text = format!(
+                "#!/bin/sh\nexec {} --reuid=65534 --regid=65534 --clear-groups -- {} \"$@\"\n",
+                setpriv.display(),
+                env!("CARGO_BIN_EXE_hangar")
+            );
+            files::write_atomic(&path, text.as_bytes(), 0o755).unwrap();
+            Some(path)
+        })
+        .as_ref()
 }
 
 /// A sandbox of nothing but the fixed parts.
@@ -43,24 +111,76 @@ pub(crate) fn sh(script: &str) -> Step {
         dir: PathBuf::from("/"),
         stdin: Vec::new(),
         channel: false,
-        timeout: Duration::from_secs(20),
+        timeout: Duration::from_secs(30),
         idle: None,
     }
 }
 
-/// Runs it.
-pub(crate) fn run(spec: &Spec) -> Result<Outcome, Error> {
-    provider().run(spec, &Cancel::default(), &mut |_: Event| {})
-}
-
-/// Runs one script in an otherwise empty sandbox.
-pub(crate) fn script(text: &str) -> Outcome {
-    let mut spec = spec();
-    spec.steps.push(sh(text));
-    run(&spec).unwrap()
-}
-
 /// Standard output of the first step as text.
 pub(crate) fn out(outcome: &Outcome) -> String {
-    String::from_utf8_lossy(&outcome.steps[0].stdout).into_owned()
+    text(&outcome.steps[0].stdout)
+}
+
+/// Standard error of the first step as text.
+pub(crate) fn err(outcome: &Outcome) -> String {
+    text(&outcome.steps[0].stderr)
+}
+
+/// Bytes as text.
+pub(crate) fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// A host folder that belongs to the user whom sandboxes run as (the ordinary user is the same).
+pub(crate) fn folder(files: &[(&str, &str)]) -> TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    hand_over(dir.path());
+    for (name, content) in files {
+        write(&dir.path().join(name), content);
+    }
+    dir
+}
+
+/// Writes such a file, and its folders.
+pub(crate) fn write(path: &Path, content: &str) {
+    let parent = path.parent().unwrap();
+    if !parent.exists() {
+        fs::create_dir_all(parent).unwrap();
+        hand_over(parent);
+    }
+    files::write_atomic(path, content.as_bytes(), 0o644).unwrap();
+    hand_over(path);
+}
+
+/// Gives `path` to the user whom sandboxes run as, open to everyone else's eyes.
+pub(crate) fn hand_over(path: &Path) {
+    let (uid, gid) = hangar::sandbox::owner();
+    std::os::unix::fs::lchown(path, Some(uid), Some(gid)).unwrap();
+    if path.is_dir() {
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+}
+
+/// Process ids on the host whose command line holds `marker`.
+pub(crate) fn processes_with(marker: &str) -> Vec<String> {
+    fs::read_dir("/proc")
+        .unwrap()
+        .flatten()
+        .filter(|entry| {
+            fs::read(entry.path().join("cmdline"))
+                .is_ok_and(|line| text(&line).replace('\0', " ").contains(marker))
+        })
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect()
+}
+
+/// Waits until `done`; fails after some seconds.
+pub(crate) fn eventually(what: &str, mut done: impl FnMut() -> bool) {
+    for _ in 0..1000 {
+        if done() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("never happened: {what}");
 }

@@ -1,0 +1,211 @@
+//! Nothing outlives a sandbox, however it ends.
+
+use super::support::{Who, eventually, processes_with, sh, spec, text};
+use hangar::base::process;
+use hangar::sandbox::spec::{End, Limits, Spec};
+use hangar::sandbox::{Cancel, Error, Event, Provider as _};
+use std::fs;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+/// Set for the process that `nothing_is_left_when_hangar_is_killed` kills.
+const VICTIM: &str = "HANGAR_TEST_VICTIM";
+
+fn limits() -> Limits {
+    Limits {
+        memory: Some(256 << 20),
+        processes: Some(64),
+        ..Limits::default()
+    }
+}
+
+/// A script that leaves processes in every way known, all with `marker` in their command line.
+fn leaver(marker: &str) -> String {
+    format!(
+        "sleep {marker} & setsid sleep {marker} & (setsid sh -c 'sleep {marker} & sleep {marker}' &) ; \
+         trap '' TERM INT HUP; nohup sleep {marker} >/dev/null 2>&1 & echo ready"
+    )
+}
+
+/// Control groups of ours.
+fn groups() -> Vec<String> {
+    let mut found = Vec::new();
+    let mut folders = vec![Path::new("/sys/fs/cgroup").to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                let name = entry.file_name().to_string_lossy().into_owned();
+                if name.starts_with("hangar-") {
+                    found.push(name);
+                } else {
+                    folders.push(entry.path());
+                }
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn survivors_die_with_their_step() {
+    for (who, marker) in Who::all().into_iter().zip(["8881001", "8881002"]) {
+        let mut steps = vec![sh(&leaver(marker)), sh("ls -d /proc/[0-9]* | wc -l")];
+        steps[0].channel = true;
+        let outcome = who
+            .run(&Spec {
+                steps,
+                limits: limits(),
+                ..spec()
+            })
+            .unwrap();
+        assert_eq!(outcome.steps[0].end, End::Exited(0));
+        assert!(
+            text(&outcome.steps[1].stdout)
+                .trim()
+                .parse::<u32>()
+                .unwrap()
+                <= 3
+        );
+        assert_eq!(processes_with(marker), [""; 0]);
+    }
+}
+
+#[test]
+fn a_timeout_kills_everything() {
+    for (who, marker) in Who::all().into_iter().zip(["8882001", "8882002"]) {
+        let mut step = sh(&format!("{}; wait; sleep {marker}", leaver(marker)));
+        step.timeout = Duration::from_millis(500);
+        let outcome = who
+            .run(&Spec {
+                steps: vec![step],
+                limits: limits(),
+                ..spec()
+            })
+            .unwrap();
+        assert_eq!(outcome.steps[0].end, End::TimedOut);
+        assert_eq!(text(&outcome.steps[0].stdout), "ready\n");
+        assert_eq!(processes_with(marker), [""; 0]);
+    }
+}
+
+#[test]
+fn an_interrupt_kills_everything() {
+    for (who, marker) in Who::all().into_iter().zip(["8883001", "8883002"]) {
+        let spec = Spec {
+            steps: vec![sh(&format!("{}; wait", leaver(marker)))],
+            limits: limits(),
+            ..spec()
+        };
+        let cancel = Cancel::default();
+        let result = who.provider().run(&spec, &cancel, &mut |event| {
+            if event == Event::Stdout(b"ready".to_vec()) {
+                cancel.set();
+            }
+        });
+        assert!(matches!(result, Err(Error::Interrupted)), "{result:?}");
+        assert_eq!(processes_with(marker), [""; 0]);
+    }
+}
+
+/// Not a test of its own: the process that the next test kills.
+#[test]
+fn victim() {
+    let Some(marker) = std::env::var_os(VICTIM) else {
+        return;
+    };
+    let marker = marker.to_string_lossy().into_owned();
+    let who = if marker.ends_with('2') {
+        Who::User
+    } else {
+        Who::Us
+    };
+    let spec = Spec {
+        steps: vec![sh(&format!("{}; wait", leaver(&marker)))],
+        limits: limits(),
+        ..spec()
+    };
+    let _ = who.run(&spec);
+}
+
+#[test]
+fn nothing_is_left_when_hangar_is_killed() {
+    for (_, marker) in Who::all().into_iter().zip(["8884001", "8884002"]) {
+        let mut child = process::command(&std::env::current_exe().unwrap())
+            .args(["--exact", "sandbox::lifetime::victim", "--nocapture"])
+            .env(VICTIM, marker)
+            .env("PATH", std::env::var_os("PATH").unwrap())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let launchers = || -> Vec<String> {
+            processes_with("__sandbox")
+                .into_iter()
+                .filter(|pid| parent(pid) == Some(child.id()))
+                .collect()
+        };
+        eventually("the sandbox runs", || {
+            processes_with(&format!("sleep {marker}")).len() >= 4
+        });
+        let launcher = launchers();
+        assert_eq!(launcher.len(), 1);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        eventually("everything is dead", || {
+            processes_with(&format!("sleep {marker}")).is_empty()
+                && !Path::new("/proc").join(&launcher[0]).exists()
+        });
+        let ours = format!("hangar-{}-", launcher[0]);
+        eventually("its control groups are gone", || {
+            !groups().iter().any(|name| name.starts_with(&ours))
+        });
+    }
+}
+
+fn parent(pid: &str) -> Option<u32> {
+    fs::read_to_string(Path::new("/proc").join(pid).join("status"))
+        .ok()?
+        .lines()
+        .find_map(|line| line.strip_prefix("PPid:"))?
+        .trim()
+        .parse()
+        .ok()
+}
+
+#[test]
+fn nothing_is_left_when_the_launcher_is_killed() {
+    for (who, marker) in Who::all().into_iter().zip(["8885001", "8885002"]) {
+        let spec = Spec {
+            steps: vec![sh(&format!("{}; wait", leaver(marker)))],
+            ..spec()
+        };
+        let result = who.provider().run(&spec, &Cancel::default(), &mut |event| {
+            if event == Event::Stdout(b"ready".to_vec()) {
+                let us = std::process::id();
+                for pid in processes_with("__sandbox") {
+                    let runs_this = processes_with(marker)
+                        .iter()
+                        .any(|below| ancestors(below).contains(&pid));
+                    if parent(&pid) == Some(us) && runs_this {
+                        let pid = pid.parse().ok().and_then(rustix::process::Pid::from_raw);
+                        rustix::process::kill_process(pid.unwrap(), rustix::process::Signal::KILL)
+                            .unwrap();
+                    }
+                }
+            }
+        });
+        assert!(matches!(result, Err(Error::Lost(_))), "{result:?}");
+        eventually("everything is dead", || processes_with(marker).is_empty());
+    }
+}
+
+fn ancestors(pid: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut at = pid.to_owned();
+    while let Some(above) = parent(&at).filter(|above| *above > 1) {
+        at = above.to_string();
+        found.push(at.clone());
+    }
+    found
+}
