@@ -1,0 +1,43 @@
+//! `hangar __schemas DIR`: writes the JSON schema of every answer. Hidden; a test compares the
+//! result with the committed folder.
+
+use crate::base::files;
+use crate::cli::error::ErrorDocument;
+use schemars::{JsonSchema, Schema, generate::SchemaSettings};
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::ExitCode;
+
+type Entry = (&'static str, fn() -> Schema);
+
+/// File name without ending, and the schema of what the command prints.
+const SCHEMAS: &[Entry] = &[("error", schema::<ErrorDocument>)];
+
+fn schema<T: JsonSchema>() -> Schema {
+    SchemaSettings::draft2020_12()
+        .for_serialize()
+        .into_generator()
+        .into_root_schema_for::<T>()
+}
+
+/// Every schema as its file's name and text.
+pub(crate) fn all() -> Vec<(String, String)> {
+    let file = |(name, schema): &Entry| {
+        let text = serde_json::to_string_pretty(&schema()).unwrap_or_default();
+        (format!("{name}.json"), text + "\n")
+    };
+    SCHEMAS.iter().map(file).collect()
+}
+
+pub(in crate::cli) fn run(dir: Option<&OsString>) -> ExitCode {
+    let Some(dir) = dir else {
+        return ExitCode::from(2);
+    };
+    let write = |(name, text): (String, String)| {
+        files::write_atomic(&Path::new(dir).join(name), text.as_bytes(), 0o644)
+    };
+    match all().into_iter().try_for_each(write) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::from(7),
+    }
+}

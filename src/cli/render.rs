@@ -1,0 +1,1 @@
+//! Small pieces of text that several commands print.
