@@ -10,7 +10,7 @@ pub mod error;
 mod error_from;
 pub mod exit;
 mod hidden;
-pub mod render;
+mod words;
 
 pub use error::CliError;
 pub use exit::ExitStatus;

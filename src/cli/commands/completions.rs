@@ -10,7 +10,7 @@ Examples:
   hangar completions zsh > ~/.zfunc/_hangar
   hangar completions fish > ~/.config/fish/completions/hangar.fish";
 
-/// `hangar completions`
+/// Print a completion script for a shell
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct CompletionsArgs {

@@ -6,18 +6,17 @@ use clap::Args;
 use std::io;
 use std::path::{Path, PathBuf};
 
-const LONG: &str = "\
-Write the manual pages: one for hangar and one for each command, as DIR/hangar.1, \
-DIR/hangar-init.1, … Without DIR the page of hangar itself goes to stdout.";
-
 const EXAMPLES: &str = "\
 Examples:
   hangar man | man -l -
   hangar man ~/.local/share/man/man1";
 
-/// `hangar man`
+/// Write the manual pages
+///
+/// One for hangar and one for each command: DIR/hangar.1, DIR/hangar-init.1 and so on. Without DIR
+/// the page of hangar itself goes to stdout.
 #[derive(Debug, Args)]
-#[command(long_about = LONG, after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES)]
 pub struct ManArgs {
     /// Folder for the pages; made where it is missing
     #[arg(value_name = "DIR")]

@@ -1,1 +1,0 @@
-//! Small pieces of text that several commands print.
