@@ -2,7 +2,7 @@
 
 use crate::base::files;
 use crate::model::digest::Digest;
-use crate::{config, git, harness, model, seal, store, trust};
+use crate::{config, flow, git, harness, model, sandbox, seal, store, trust};
 use std::path::PathBuf;
 
 /// Trouble with a use case.
@@ -14,6 +14,12 @@ pub enum Error {
     /// Git.
     #[error(transparent)]
     Git(#[from] git::Error),
+    /// A step of the acceptance flow.
+    #[error(transparent)]
+    Flow(#[from] flow::Error),
+    /// A sandbox.
+    #[error(transparent)]
+    Sandbox(#[from] sandbox::Error),
     /// Configuration.
     #[error(transparent)]
     Config(#[from] config::Error),

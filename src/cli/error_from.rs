@@ -3,8 +3,10 @@
 
 mod app;
 mod config;
+mod flow;
 mod git;
 mod harness;
+mod sandbox;
 mod store;
 mod trust;
 mod ui;

@@ -38,7 +38,10 @@ fn the_reference_of_every_command_is_the_committed_one() {
         let is_own = |line: &&str| path.is_empty() || *line != "Everywhere:";
         let mut lines: Vec<_> = text.lines().map(str::trim_end).take_while(is_own).collect();
         if !path.is_empty() {
-            let after = text.lines().skip_while(|line| *line != "Everywhere:").skip(1);
+            let after = text
+                .lines()
+                .skip_while(|line| *line != "Everywhere:")
+                .skip(1);
             lines.extend(after.skip_while(|line| line.is_empty() || line.starts_with(' ')));
         }
         reference.push_str(&format!("## {title}\n\n{}\n\n", lines.join("\n")));

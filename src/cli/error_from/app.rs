@@ -6,6 +6,8 @@ impl From<Error> for CliError {
         match error {
             Error::Store(error) => error.into(),
             Error::Git(error) => error.into(),
+            Error::Flow(error) => error.into(),
+            Error::Sandbox(error) => error.into(),
             Error::Config(error) => error.into(),
             Error::Harness(error) => error.into(),
             Error::Discover(error) => error.into(),

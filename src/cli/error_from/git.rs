@@ -33,6 +33,9 @@ impl From<Error> for CliError {
             }
             Error::Busy { .. } => Self::of(ExitStatus::Held, error)
                 .hint("run the command again when the other process has ended"),
+            Error::NameTaken { .. } => Self::of(ExitStatus::Refused, error).hint(
+                "rename the branch that is in the way, or change `deliver.branch` in hangar.toml",
+            ),
             Error::CheckedOut { .. } => {
                 Self::of(ExitStatus::Refused, error).hint("switch that work tree to another branch")
             }
