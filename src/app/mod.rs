@@ -1,1 +1,16 @@
-//! Placeholder header, replaced by the first code of this folder.
+//! Use cases that the command line, MCP and the web page share.
+//!
+//! Each takes a [`Here`] and plain values, and returns data; nothing here prints or asks. Must not
+//! know arguments, colours or exit codes.
+
+pub mod config;
+pub mod error;
+pub mod harness;
+pub mod here;
+pub mod keys;
+pub mod policy;
+pub mod setup;
+pub mod tasks;
+
+pub use error::Error;
+pub use here::Here;

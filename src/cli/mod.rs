@@ -1,15 +1,84 @@
-//! The command line.
+//! The command line: words, exit codes, and what people and scripts are shown.
+//!
+//! Owns arguments, help, rendering and errors at the edge. What is done lives in `app`, which
+//! returns data and prints nothing. Reference: `docs/reference/cli.md`, written from this folder.
 
+pub mod args;
+pub mod commands;
+pub mod context;
+pub mod error;
+mod error_from;
+pub mod exit;
+mod hidden;
+mod words;
+
+pub use error::CliError;
+pub use exit::ExitStatus;
+
+use crate::ui::{Printer, Settings};
+use anstream::ColorChoice;
+use args::Cli;
+use clap::{CommandFactory as _, FromArgMatches as _};
+use context::Context;
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
-    if crate::sandbox::is_launcher(std::env::args_os().skip(1)) {
-        return crate::sandbox::launcher_main();
+    let args: Vec<OsString> = std::env::args_os().collect();
+    if let Some(code) = hidden::run(&args) {
+        return code;
     }
-    let mut args = std::env::args_os().skip(1);
-    if args.next().is_some_and(|word| word == crate::harness::script::SUBCOMMAND) {
-        return crate::harness::script::play_main(args);
+    let cli = match parse(&args) {
+        Ok(cli) => cli,
+        Err(error) => return usage(&error, &args),
+    };
+    let context = Context::new(&cli.global);
+    let status = match commands::run(&context, cli.command) {
+        Ok(status) => status,
+        Err(error) => error.show(&context.printer),
+    };
+    match context.printer.finish() {
+        Ok(()) => status.into(),
+        Err(error) => CliError::output(error).show(&context.printer).into(),
     }
-    ExitCode::from(2)
+}
+
+/// The whole command with its help texts, for completions, manual pages and the reference.
+pub fn command() -> clap::Command {
+    Cli::command()
+}
+
+fn parse(args: &[OsString]) -> Result<Cli, clap::Error> {
+    let matches = command().try_get_matches_from(args)?;
+    Cli::from_arg_matches(&matches)
+}
+
+/// Help, version, or a mistake in the arguments.
+fn usage(error: &clap::Error, args: &[OsString]) -> ExitCode {
+    let words = args.iter().skip(1).take_while(|word| *word != "--");
+    let json = words.clone().any(|word| word == "--json");
+    let is_answer = !error.use_stderr();
+    if json && !is_answer {
+        let printer = Printer::new(Settings {
+            json,
+            color: ColorChoice::Never,
+            ..Settings::default()
+        });
+        return CliError::usage(first_line(error)).show(&printer).into();
+    }
+    // A closed pipe is no failure here.
+    let _ = error.print();
+    if is_answer {
+        ExitStatus::Done.into()
+    } else {
+        ExitStatus::Usage.into()
+    }
+}
+
+/// What was wrong, without clap's usage and tips.
+fn first_line(error: &clap::Error) -> String {
+    let text = error.to_string();
+    let first = text.lines().next().unwrap_or_default();
+    first.trim_start_matches("error: ").to_owned()
 }

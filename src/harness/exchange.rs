@@ -97,7 +97,7 @@ impl Inputs<'_> {
                 mode: 0o444,
             });
         }
-        for folder in [SEALED, "out/artifacts"] {
+        for folder in [OUT, SEALED, "out/artifacts"] {
             files.push(Laid {
                 path: dir.join(folder).join(PLACEHOLDER),
                 bytes: Secret::new(Vec::new()),

@@ -17,7 +17,8 @@ pub struct LaidFile {
     pub path: PathBuf,
     /// Content.
     pub bytes: Secret,
-    /// Permission bits, for example `0o444`.
+    /// Permission bits, for example `0o444`. With the owner's write bit (`0o200`) the file and the
+    /// folder that it lies in belong to the programs inside, else they can't change them.
     pub mode: u32,
 }
 

@@ -1,5 +1,9 @@
 //! One integration binary: real repositories, real keys, real sandboxes. One module per area.
 
+mod cli_help;
+mod cli_setup;
+mod cli_task;
+mod common;
 mod config_registries;
 mod git;
 mod grade_attacks_node;

@@ -69,7 +69,7 @@ fn session(control: &UnixStream) -> Result<(), Stop> {
     sys::set_host_name("localhost").doing("set the host name")?;
     let (group, fallback) = Group::make(&spec.limits)?;
     let tree = tree::build(&spec, identity.files, identity.user_namespace)?;
-    lay::files(&tree.root, &spec)?;
+    lay::files(&tree.root, &spec, identity.files)?;
     // Bodies live on in tmpfs only.
     spec.files.clear();
     tree::enter(&tree)?;

@@ -4,11 +4,11 @@
 //! back is read by descriptor, and only regular files are opened.
 
 use super::fault::{Doing as _, Fault};
-use super::tree::{self, Ground};
+use super::tree::{self, Ground, Owner};
 use crate::base::redact::Secret;
 use crate::sandbox::spec::{Collect, LaidFile, Spec};
 use rustix::fd::OwnedFd;
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
+use rustix::fs::{AtFlags, Dir, FileType, Gid, Mode, OFlags, Uid};
 use rustix::io::Errno;
 use sha2::{Digest as _, Sha256};
 use std::fs::File;
@@ -40,12 +40,15 @@ pub(super) fn write_new(
 }
 
 /// Lays `files` in order. Whatever stands at a file's path is unlinked; a link or a file where a
-/// folder must be is refused.
-pub(super) fn files(root: &OwnedFd, spec: &Spec) -> Result<(), Fault> {
-    spec.files.iter().try_for_each(|file| lay(root, spec, file))
+/// folder must be is refused. A file that its owner may write belongs to the sandbox's user, with
+/// the folder it lies in.
+pub(super) fn files(root: &OwnedFd, spec: &Spec, owner: Owner) -> Result<(), Fault> {
+    spec.files
+        .iter()
+        .try_for_each(|file| lay(root, spec, file, owner))
 }
 
-fn lay(root: &OwnedFd, spec: &Spec, file: &LaidFile) -> Result<(), Fault> {
+fn lay(root: &OwnedFd, spec: &Spec, file: &LaidFile, owner: Owner) -> Result<(), Fault> {
     let path = &file.path;
     if tree::ground(spec, path) != Ground::Ours {
         return Err(Fault::blocked("lay a file outside tmpfs", path));
@@ -58,7 +61,15 @@ fn lay(root: &OwnedFd, spec: &Spec, file: &LaidFile) -> Result<(), Fault> {
         }
         Err(errno) => return Err(errno).doing_on("unlink", path),
     }
-    write_new(&folder, &name, file.bytes.expose(), file.mode).doing_on("lay a file", path)
+    write_new(&folder, &name, file.bytes.expose(), file.mode).doing_on("lay a file", path)?;
+    if file.mode & 0o200 == 0 {
+        return Ok(());
+    }
+    let (uid, gid) = (Uid::from_raw(owner.uid), Gid::from_raw(owner.gid));
+    let no_link = AtFlags::SYMLINK_NOFOLLOW;
+    rustix::fs::chownat(&folder, name.as_slice(), Some(uid), Some(gid), no_link)
+        .and_then(|()| rustix::fs::fchown(&folder, Some(uid), Some(gid)))
+        .doing_on("hand over", path)
 }
 
 /// What a walk over the finished tree finds.

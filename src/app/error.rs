@@ -1,0 +1,116 @@
+//! What a use case can fail with: the errors of the modules below, and its own.
+
+use crate::base::files;
+use crate::model::digest::Digest;
+use crate::{config, flow, git, harness, model, sandbox, seal, store, trust};
+use std::path::PathBuf;
+
+/// Trouble with a use case.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The state on refs.
+    #[error(transparent)]
+    Store(#[from] store::Error),
+    /// Git.
+    #[error(transparent)]
+    Git(#[from] git::Error),
+    /// A step of the acceptance flow.
+    #[error(transparent)]
+    Flow(#[from] flow::Error),
+    /// A sandbox.
+    #[error(transparent)]
+    Sandbox(#[from] sandbox::Error),
+    /// Configuration.
+    #[error(transparent)]
+    Config(#[from] config::Error),
+    /// Agent programs.
+    #[error(transparent)]
+    Harness(#[from] harness::Error),
+    /// The key that the user named can't be used.
+    #[error(transparent)]
+    Discover(#[from] trust::DiscoverError),
+    /// A signature.
+    #[error("cannot sign")]
+    Sign(#[from] trust::SignError),
+    /// The machine's own keys.
+    #[error(transparent)]
+    MachineKey(#[from] trust::MachineKeyError),
+    /// The person's age identity.
+    #[error("the age identity {} can't be used", path.display())]
+    AgeIdentity {
+        /// Its file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: seal::IdentityError,
+    },
+    /// The person's key can't decrypt and no age identity is there.
+    #[error("there is nothing to decrypt with: your key can't, and {} is not there", .0.display())]
+    NoIdentity(PathBuf),
+    /// A document that can't be written or read.
+    #[error(transparent)]
+    Codec(#[from] model::codec::Error),
+    /// A file.
+    #[error(transparent)]
+    File(#[from] files::Error),
+    /// A file that was named can't be read.
+    #[error("cannot read {}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// Nothing to sign with was found.
+    #[error("no SSH key was found to sign with")]
+    NoKey {
+        /// What looked like a key and was left out, each with the reason.
+        skipped: Vec<String>,
+    },
+    /// A key file would be overwritten.
+    #[error("{} exists already", .0.display())]
+    KeyExists(PathBuf),
+    /// The remote did not answer, so nobody knows whether it holds a policy.
+    #[error("the remote `{remote}` can't be reached, so it is unknown whether it holds a policy")]
+    RemoteUnreachable {
+        /// Name of the remote.
+        remote: String,
+        /// What Git said.
+        #[source]
+        source: git::Error,
+    },
+    /// `hangar.toml` names a policy that is not here.
+    #[error("hangar.toml names the policy {wanted}, which is not in this clone")]
+    PolicyElsewhere {
+        /// Digest of its version 1.
+        wanted: Digest,
+    },
+    /// `hangar.toml` and the refs name two policies.
+    #[error("hangar.toml names the policy {named}, but the refs hold {found}")]
+    OtherPolicy {
+        /// In `hangar.toml`.
+        named: Digest,
+        /// On the refs.
+        found: Digest,
+    },
+    /// A base without `hangar.toml`: nobody knows how its code is tested.
+    #[error("there is no hangar.toml in {base}")]
+    NoConfigAtBase {
+        /// The revision as the user named it.
+        base: String,
+    },
+    /// Another task has this external key.
+    #[error("another task has the key `{0}` already")]
+    KeyTaken(String),
+    /// A value that makes no sense.
+    #[error("{0}")]
+    Invalid(String),
+}
+
+impl Error {
+    /// A value that makes no sense, in a sentence.
+    pub fn invalid(text: impl Into<String>) -> Self {
+        Self::Invalid(text.into())
+    }
+}

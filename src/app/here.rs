@@ -1,0 +1,154 @@
+//! Where a use case runs: folder, environment, clock; and what is found there.
+
+use super::Error;
+use crate::base::clock::Clock;
+use crate::config::env_vars;
+use crate::config::paths::{Env, Paths};
+use crate::config::repository::{self, Repository as Config};
+use crate::config::user::User;
+use crate::git::Repository;
+use crate::model::digest::Digest;
+use crate::model::object_id::ObjectId;
+use crate::store::Store;
+use crate::store::identity::holder;
+use crate::trust::{AskPassphrase, Candidate, Discovery, DiscoveryInput, Signer, Source, discover};
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+/// The surroundings of a use case, given explicitly so that nothing below reads the process's own.
+#[derive(Debug, Clone)]
+pub struct Here {
+    /// The folder that the command is about.
+    pub dir: PathBuf,
+    /// The environment.
+    pub env: Env,
+    /// The time.
+    pub clock: Clock,
+    /// Leave the remote alone.
+    pub offline: bool,
+}
+
+impl Here {
+    /// The surroundings of this process.
+    pub fn of_process(dir: PathBuf, offline: bool) -> Self {
+        Self {
+            dir,
+            env: std::env::vars_os().collect(),
+            clock: Clock::from_env(),
+            offline,
+        }
+    }
+
+    /// A variable of the environment.
+    pub fn var(&self, name: &str) -> Option<&OsStr> {
+        self.env
+            .get(OsStr::new(name))
+            .map(|value| value.as_os_str())
+    }
+
+    /// The user's home folder.
+    pub fn home(&self) -> Option<PathBuf> {
+        let home = PathBuf::from(self.var("HOME")?);
+        home.is_absolute().then_some(home)
+    }
+
+    /// The user's folders.
+    pub fn paths(&self) -> Result<Paths, Error> {
+        Ok(Paths::from_env(&self.env)?)
+    }
+
+    /// The user configuration; empty when there is no file.
+    pub fn user(&self) -> Result<User, Error> {
+        Ok(User::load(
+            &self.paths()?.config_file,
+            self.home().as_deref(),
+        )?)
+    }
+
+    /// The repository that the folder lies in.
+    pub fn repository(&self) -> Result<Repository, Error> {
+        Ok(Repository::discover(&self.dir)?)
+    }
+
+    /// The repository with its verified policy. What `hangar.toml` on the checked-out commit pins
+    /// must be the policy that the refs hold.
+    pub fn store(&self) -> Result<Store, Error> {
+        let store = Store::open(self.repository()?, self.clock)?;
+        if let Some(head) = store.repo.head()?
+            && let Some(named) = config_at(&store.repo, head)?.and_then(|config| config.repo)
+            && named != store.policy.repo()
+        {
+            return Err(Error::OtherPolicy {
+                named,
+                found: store.policy.repo(),
+            });
+        }
+        Ok(store)
+    }
+
+    /// This repository's own folder for keys, `$XDG_DATA_HOME/hangar/<repo id>`.
+    pub fn data_dir(&self, repo: &Digest) -> Result<PathBuf, Error> {
+        Ok(self.paths()?.repository_data(&repo.to_string())?)
+    }
+
+    /// Name of the Git remote: environment, user configuration, `origin`.
+    pub fn remote(&self) -> Result<String, Error> {
+        if let Some(name) = self.var(env_vars::HANGAR_REMOTE) {
+            return Ok(name.to_string_lossy().into_owned());
+        }
+        let user = self.user()?;
+        let name = user.remote.get("name").and_then(toml::Value::as_str);
+        Ok(name.unwrap_or("origin").to_owned())
+    }
+
+    /// Every key that the person could sign with, best first.
+    pub fn keys(&self, repo: Option<&Repository>) -> Result<Discovery, Error> {
+        let value = |key: &str| repo.and_then(|repo| repo.config_value(key));
+        Ok(discover(&DiscoveryInput {
+            signing_key: value("user.signingKey"),
+            gpg_format: value("gpg.format"),
+            home: self.home(),
+            agent_socket: self.var("SSH_AUTH_SOCK").map(PathBuf::from),
+        })?)
+    }
+
+    /// The person's key, ready to sign: the one that Git's configuration names, else the first that
+    /// the policy knows.
+    pub fn signer(&self, store: &Store, ask: &mut AskPassphrase<'_>) -> Result<Signer, Error> {
+        let found = self.keys(Some(&store.repo))?;
+        let candidate = choose(&found, store).ok_or_else(|| no_key(&found))?;
+        Ok(candidate.open(ask)?)
+    }
+}
+
+/// The key to sign with in this repository.
+pub(super) fn choose<'a>(found: &'a Discovery, store: &Store) -> Option<&'a Candidate> {
+    let first = found.candidates.first()?;
+    if first.source == Source::GitConfig {
+        return Some(first);
+    }
+    let newest = store.policy.newest();
+    let known = found
+        .candidates
+        .iter()
+        .find(|candidate| holder(newest, &candidate.public).is_ok());
+    Some(known.unwrap_or(first))
+}
+
+/// The error that says what was looked at in vain.
+pub(super) fn no_key(found: &Discovery) -> Error {
+    let skipped = found.skipped.iter();
+    Error::NoKey {
+        skipped: skipped.map(|one| one.reason.to_string()).collect(),
+    }
+}
+
+/// `hangar.toml` at a commit; `None` when there is none.
+pub fn config_at(repo: &Repository, commit: ObjectId) -> Result<Option<Config>, Error> {
+    let Some(bytes) = repo.blob_at(commit, repository::FILE, crate::config::MAX_FILE)? else {
+        return Ok(None);
+    };
+    let text = String::from_utf8_lossy(&bytes);
+    let name = format!("{}:{}", commit.short(), repository::FILE);
+    Ok(Some(Config::parse(Path::new(&name), &text)?))
+}

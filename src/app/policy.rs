@@ -1,0 +1,274 @@
+//! Reading the policy.
+
+use super::{Error, Here};
+use crate::model::digest::Digest;
+use crate::model::ids::{Fingerprint, Principal};
+use crate::model::outcome::{Trust, Verdict};
+use crate::model::plan::Framework;
+use crate::model::policy::{MachineRole, Policy, Role};
+use crate::trust::PublicKey;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// A version of the policy for people and programs.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct PolicyView {
+    /// The repository's id.
+    pub repo: Digest,
+    /// Version in force.
+    pub version: u64,
+    /// Its digest.
+    pub digest: Digest,
+    /// The remote that decides races; absent when this repository does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub arbiter: Option<String>,
+    /// Root keys.
+    pub root: Vec<RootKeyView>,
+    /// How many people must sign a new `root.toml`.
+    pub root_threshold: u32,
+    /// How many admins must sign a new `members.toml`.
+    pub members_threshold: u32,
+    /// People.
+    pub people: Vec<PersonView>,
+    /// Workers, graders and agents.
+    pub machines: Vec<MachineView>,
+    /// Acceptance settings.
+    pub acceptance: AcceptanceView,
+}
+
+/// A root key.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct RootKeyView {
+    /// Whose.
+    pub principal: Principal,
+    /// Fingerprint.
+    pub key: Fingerprint,
+    /// Kept away for emergencies.
+    pub recovery: bool,
+}
+
+/// A person.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct PersonView {
+    /// Name.
+    pub name: Principal,
+    /// Role.
+    pub role: Role,
+    /// Fingerprints.
+    pub keys: Vec<Fingerprint>,
+    /// age recipients.
+    pub recipients: Vec<String>,
+}
+
+/// A machine key.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct MachineView {
+    /// Name.
+    pub name: Principal,
+    /// What it is for.
+    pub role: MachineRole,
+    /// Who answers for it.
+    pub owner: Principal,
+    /// Fingerprint.
+    pub key: Fingerprint,
+}
+
+/// What every task of the repository stands under.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct AcceptanceView {
+    /// Least trust of an accepted grade.
+    pub trust: Trust,
+    /// Least verdict of an accepted grade.
+    pub verdict: Verdict,
+    /// Follow-up rounds of an implementer.
+    pub max_rounds: u32,
+    /// Rejected versions after which a task is rejected.
+    pub max_rejections: u32,
+    /// Turns of a writer for one version.
+    pub max_writer_turns: u32,
+    /// Grades of one version that an implementer may learn of.
+    pub max_grades: u32,
+    /// Days for which an approval can be used.
+    pub approval_days: u32,
+    /// People who must approve.
+    pub approvers: u32,
+    /// Tasks that may wait for approval at one time.
+    pub max_awaiting_approval: u32,
+    /// Adapters that may grade; empty is all.
+    pub adapters: Vec<Framework>,
+    /// Whether tests sealed after some implementation may be used.
+    pub after_code: bool,
+    /// Whether a grade may be made with swap on.
+    pub swap_exposed: bool,
+}
+
+/// The version in force.
+pub fn show(here: &Here) -> Result<PolicyView, Error> {
+    let store = here.store()?;
+    view(&store.policy.repo(), store.policy.newest())
+}
+
+fn view(repo: &Digest, policy: &Policy) -> Result<PolicyView, Error> {
+    let members = &policy.members;
+    let root = policy.root.key.iter().map(|key| {
+        Ok(RootKeyView {
+            principal: key.principal.clone(),
+            key: fingerprint(&key.public)?,
+            recovery: key.recovery,
+        })
+    });
+    let people = members.person.iter().map(|person| {
+        Ok(PersonView {
+            name: person.name.clone(),
+            role: person.role,
+            keys: person
+                .keys
+                .iter()
+                .map(|key| fingerprint(key))
+                .collect::<Result<_, Error>>()?,
+            recipients: person.recipients.clone(),
+        })
+    });
+    let machines = members.machine.iter().map(|machine| {
+        Ok(MachineView {
+            name: machine.name.clone(),
+            role: machine.role,
+            owner: machine.owner.clone(),
+            key: fingerprint(&machine.public)?,
+        })
+    });
+    Ok(PolicyView {
+        repo: *repo,
+        version: policy.reference.version,
+        digest: policy.reference.digest,
+        arbiter: Some(members.arbiter.clone()).filter(|arbiter| !arbiter.is_empty()),
+        root: root.collect::<Result<_, Error>>()?,
+        root_threshold: policy.root.thresholds.root,
+        members_threshold: policy.root.thresholds.members,
+        people: people.collect::<Result<_, Error>>()?,
+        machines: machines.collect::<Result<_, Error>>()?,
+        acceptance: acceptance(policy),
+    })
+}
+
+fn acceptance(policy: &Policy) -> AcceptanceView {
+    let settings = &policy.root.acceptance;
+    AcceptanceView {
+        trust: settings.trust,
+        verdict: settings.verdict,
+        max_rounds: settings.max_rounds,
+        max_rejections: settings.max_rejections,
+        max_writer_turns: settings.max_writer_turns,
+        max_grades: settings.max_grades,
+        approval_days: settings.approval_days,
+        approvers: settings.approvers,
+        max_awaiting_approval: settings.max_awaiting_approval,
+        adapters: settings.adapters.clone(),
+        after_code: settings.after_code,
+        swap_exposed: settings.swap_exposed,
+    }
+}
+
+fn fingerprint(text: &str) -> Result<Fingerprint, Error> {
+    let key: Result<PublicKey, _> = text.parse();
+    key.map(|key| key.fingerprint())
+        .map_err(|error| Error::invalid(error.to_string()))
+}
+
+/// The chain of versions.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct PolicyLog {
+    /// The repository's id.
+    pub repo: Digest,
+    /// Versions, newest first.
+    pub versions: Vec<PolicyVersion>,
+}
+
+/// One version.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct PolicyVersion {
+    /// Number.
+    pub version: u64,
+    /// SHA-256 of its `members.toml`.
+    pub digest: Digest,
+    /// SHA-256 of the `root.toml` it stands under.
+    pub root: Digest,
+    /// What it adds and removes against the version before, one phrase each.
+    pub changes: Vec<String>,
+}
+
+/// Every version with what it changed.
+pub fn log(here: &Here) -> Result<PolicyLog, Error> {
+    let store = here.store()?;
+    let mut versions = Vec::new();
+    let mut before: Option<&Policy> = None;
+    for policy in store.policy.versions() {
+        versions.push(PolicyVersion {
+            version: policy.reference.version,
+            digest: policy.reference.digest,
+            root: policy.root_digest,
+            changes: before.map_or_else(
+                || vec!["founded".to_owned()],
+                |before| changes(before, policy),
+            ),
+        });
+        before = Some(policy);
+    }
+    versions.reverse();
+    Ok(PolicyLog {
+        repo: store.policy.repo(),
+        versions,
+    })
+}
+
+fn changes(before: &Policy, after: &Policy) -> Vec<String> {
+    let (old, new) = (holders(before), holders(after));
+    let removed = old
+        .iter()
+        .filter(|holder| !new.contains(holder))
+        .map(|holder| format!("- {holder}"));
+    let added = new
+        .iter()
+        .filter(|holder| !old.contains(holder))
+        .map(|holder| format!("+ {holder}"));
+    let root = (before.root_digest != after.root_digest).then(|| "root.toml changed".to_owned());
+    removed.chain(added).chain(root).collect()
+}
+
+/// `alice (admin) SHA256:…` for each key.
+fn holders(policy: &Policy) -> Vec<String> {
+    use crate::model::policy::Actor;
+    let line = |(text, actor): (String, Actor)| {
+        let key = fingerprint(&text).ok()?;
+        Some(match actor {
+            Actor::Person { name, role } => format!("{name} ({}) {key}", role_word(role)),
+            Actor::Machine { name, role, owner } => {
+                format!("{name} ({} of {owner}) {key}", machine_word(role))
+            }
+        })
+    };
+    policy
+        .members
+        .key_texts()
+        .into_iter()
+        .filter_map(line)
+        .collect()
+}
+
+/// The word for a role.
+pub const fn role_word(role: Role) -> &'static str {
+    match role {
+        Role::Member => "member",
+        Role::Approver => "approver",
+        Role::Admin => "admin",
+    }
+}
+
+/// The word for a machine's role.
+pub const fn machine_word(role: MachineRole) -> &'static str {
+    match role {
+        MachineRole::Worker => "worker",
+        MachineRole::Grader => "grader",
+        MachineRole::Agent => "agent",
+    }
+}

@@ -1,0 +1,115 @@
+//! `hangar.toml` in the work tree: written once, later only its `[trust]` line.
+
+use super::propose::propose;
+use crate::app::Error;
+use crate::base::files;
+use crate::config::repository::FILE;
+use crate::config::{MAX_FILE, Template, template};
+use crate::git::Repository;
+use crate::model::digest::Digest;
+use crate::model::object_id::ObjectId;
+use std::io::Read as _;
+use std::path::Path;
+use toml_edit::{DocumentMut, Item, Table, value};
+
+/// What was done with a file of the work tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileAction {
+    /// It was not there.
+    Created,
+    /// Something was added or replaced in it.
+    Changed,
+    /// It was right already.
+    Kept,
+}
+
+/// Writes `hangar.toml`, or puts the policy's digest into the one that is there. Comments and
+/// order of an existing file are kept. Also tells the framework that a new file was tuned to.
+pub(super) fn ensure(
+    repo: &Repository,
+    work_tree: &Path,
+    commit: ObjectId,
+    policy: Digest,
+) -> Result<(FileAction, Option<String>), Error> {
+    let path = work_tree.join(FILE);
+    let Some(text) = read(&path)? else {
+        let found = propose(repo, commit)?;
+        let tests: Vec<_> = found.tests.iter().map(String::as_str).collect();
+        let text = template(&Template {
+            repo: policy,
+            framework: found.framework,
+            verify: &found.verify,
+            prepare: &found.prepare,
+            build: "",
+            tests: &tests,
+        });
+        files::write_atomic(&path, text.as_bytes(), 0o644)?;
+        let framework = found.found.then(|| found.framework.to_string());
+        return Ok((FileAction::Created, framework));
+    };
+    match with_policy(&text, policy)? {
+        None => Ok((FileAction::Kept, None)),
+        Some(changed) => {
+            files::write_atomic(&path, changed.as_bytes(), 0o644)?;
+            Ok((FileAction::Changed, None))
+        }
+    }
+}
+
+/// The policy that the file in the work tree names.
+pub(super) fn named_policy(work_tree: &Path) -> Result<Option<Digest>, Error> {
+    let path = work_tree.join(FILE);
+    let Some(text) = read(&path)? else {
+        return Ok(None);
+    };
+    let config = crate::config::repository::Repository::parse(Path::new(FILE), &text)?;
+    Ok(config.repo)
+}
+
+fn with_policy(text: &str, policy: Digest) -> Result<Option<String>, Error> {
+    // The reader's message names the line.
+    let config = crate::config::repository::Repository::parse(Path::new(FILE), text)?;
+    if config.repo == Some(policy) {
+        return Ok(None);
+    }
+    let mut document: DocumentMut = text
+        .parse()
+        .map_err(|error: toml_edit::TomlError| Error::invalid(error.message()))?;
+    let trust = document
+        .entry("trust")
+        .or_insert_with(|| Item::Table(Table::new()));
+    trust["repo"] = value(policy.to_string());
+    Ok(Some(document.to_string()))
+}
+
+fn read(path: &Path) -> Result<Option<String>, Error> {
+    let fail = |source| Error::Read {
+        path: path.to_owned(),
+        source,
+    };
+    let file = match std::fs::File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(fail(error)),
+    };
+    let mut text = String::new();
+    file.take(MAX_FILE)
+        .read_to_string(&mut text)
+        .map_err(fail)?;
+    Ok(Some(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_existing_file_keeps_its_comments() {
+        let policy = Digest::of(b"policy");
+        let text = "# mine\nformat = 1\n\n[task]\nflow = \"plain\" # for now\n";
+        let changed = with_policy(text, policy).unwrap().unwrap();
+        assert!(changed.starts_with(text), "{changed}");
+        assert!(changed.contains(&format!("[trust]\nrepo = \"{policy}\"")));
+        assert_eq!(with_policy(&changed, policy).unwrap(), None);
+    }
+}

@@ -1,0 +1,90 @@
+//! `hangar deinit`: takes hangar out of this clone. Keys stay, and so does everything that others
+//! have.
+
+use crate::app::{Error, Here};
+use crate::base::files;
+use crate::config::repository;
+use crate::git::Expected;
+use crate::store::layout::{BRANCH_PREFIX, DEFAULT_PREFIX};
+use crate::trust;
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::path::PathBuf;
+
+/// What is there to be removed, and what stays.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct DeinitReport {
+    /// Refs of hangar in this clone.
+    pub refs: usize,
+    /// Tasks among them.
+    pub tasks: usize,
+    /// Whether they were removed.
+    pub removed: bool,
+    /// What stays and where.
+    pub kept: Vec<String>,
+}
+
+/// Looks, removes nothing.
+pub fn survey(here: &Here) -> Result<DeinitReport, Error> {
+    let repo = here.repository()?;
+    let names = names(&repo)?;
+    let tasks = names.iter().filter(|(name, _)| name.contains("/tasks/"));
+    let mut kept = Vec::new();
+    if let Some(work_tree) = repo.work_tree() {
+        for file in [repository::FILE, super::agents::FILE] {
+            if work_tree.join(file).exists() {
+                kept.push(format!("{file} in the work tree"));
+            }
+        }
+    }
+    if let Some(id) = crate::store::pins::pinned(&repo)? {
+        let dir = here.data_dir(&id)?;
+        if dir.join(trust::MachineRole::Grader.file_name()).exists() {
+            kept.push(format!("keys in {}", dir.display()));
+        }
+    }
+    kept.push("what other clones and the remote hold".into());
+    Ok(DeinitReport {
+        refs: names.len(),
+        tasks: tasks.count(),
+        removed: false,
+        kept,
+    })
+}
+
+/// Removes the refs and hangar's own folder of this clone.
+pub fn deinit(here: &Here) -> Result<DeinitReport, Error> {
+    let mut report = survey(here)?;
+    let repo = here.repository()?;
+    // The policy goes last: until then every command still finds a verified state.
+    let mut all = names(&repo)?;
+    all.sort_by_key(|(name, _)| name.ends_with("/policy"));
+    for (name, id) in &all {
+        repo.update_ref(name, Expected::At(*id), None, "hangar deinit")?;
+    }
+    remove_dir(&repo.hangar_dir())?;
+    report.removed = true;
+    Ok(report)
+}
+
+fn names(
+    repo: &crate::git::Repository,
+) -> Result<Vec<(String, crate::model::object_id::ObjectId)>, Error> {
+    let mut all = Vec::new();
+    for prefix in [DEFAULT_PREFIX, BRANCH_PREFIX, "refs/hangar-remote/"] {
+        all.extend(repo.list_refs(prefix)?);
+    }
+    Ok(all)
+}
+
+fn remove_dir(dir: &PathBuf) -> Result<(), Error> {
+    match std::fs::remove_dir_all(dir) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(files::Error {
+            action: "remove",
+            path: dir.clone(),
+            source: error,
+        }
+        .into()),
+        _ => Ok(()),
+    }
+}

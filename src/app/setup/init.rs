@@ -1,0 +1,222 @@
+//! `hangar init`: finds the policy or founds one, and completes what is missing. Running it again
+//! changes nothing.
+
+use super::agents;
+use super::config_file::{self, FileAction};
+use super::found::{Founder, found};
+use super::join::{Standing, find, standing};
+use super::person;
+use crate::app::here::no_key;
+use crate::app::{Error, Here};
+use crate::git::Repository;
+use crate::model::digest::Digest;
+use crate::model::ids::{Fingerprint, Principal};
+use crate::model::object_id::ObjectId;
+use crate::store::layout::Layout;
+use crate::store::{Store, pins};
+use crate::trust::{AskPassphrase, Candidate, How, PublicKey, Source};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// What the caller wants.
+#[derive(Debug, Default)]
+pub struct InitRequest {
+    /// Found a policy although the remote can't be asked, or `hangar.toml` names one that is gone.
+    pub new: bool,
+    /// The caller's name in the policy.
+    pub name: Option<Principal>,
+    /// Write the block in `AGENTS.md` too.
+    pub agents: bool,
+    /// A root key for the day when the first is lost.
+    pub recovery: Option<PublicKey>,
+}
+
+/// How it went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// Version 1 of the policy was written.
+    Founded,
+    /// A policy was there and is pinned now.
+    Pinned,
+    /// It was all done before.
+    Unchanged,
+}
+
+/// What was found and made.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct InitReport {
+    /// How it went.
+    pub outcome: Outcome,
+    /// The repository's id.
+    pub repo: Digest,
+    /// Version of the policy in force.
+    pub policy_version: u64,
+    /// The caller's name; absent when the policy does not know them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub principal: Option<Principal>,
+    /// The caller's key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key: Option<Fingerprint>,
+    /// Where that key was found.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key_source: Option<String>,
+    /// Whether an age identity was made because the key can't decrypt unattended.
+    pub age_identity_made: bool,
+    /// Folder of the machine's keys.
+    pub keys_dir: String,
+    /// The framework that a new `hangar.toml` is tuned to; absent when none was recognised.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub framework: Option<String>,
+    /// Files of the work tree that were written and have to be committed.
+    pub to_commit: Vec<String>,
+    /// The command by which an admin adds the caller or this machine.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub admin_command: Option<String>,
+    /// Whether there is no work tree to write `hangar.toml` to.
+    pub bare: bool,
+}
+
+/// Sets hangar up in the repository that `here` lies in. Without a key the error is
+/// [`Error::NoKey`]; the caller may make one and try again.
+pub fn init(
+    here: &Here,
+    request: &InitRequest,
+    ask: &mut AskPassphrase<'_>,
+) -> Result<InitReport, Error> {
+    let repo = here.repository()?;
+    let head = repo.head()?.ok_or(crate::git::Error::NoCommits)?;
+    match find(here, &repo, request.new)? {
+        Some(store) => join(here, request, &store, head),
+        None => begin(here, request, &repo, head, ask),
+    }
+}
+
+fn begin(
+    here: &Here,
+    request: &InitRequest,
+    repo: &Repository,
+    head: ObjectId,
+    ask: &mut AskPassphrase<'_>,
+) -> Result<InitReport, Error> {
+    let named = repo
+        .work_tree()
+        .map(config_file::named_policy)
+        .transpose()?;
+    if let Some(wanted) = named.flatten()
+        && !request.new
+    {
+        return Err(Error::PolicyElsewhere { wanted });
+    }
+    let keys = here.keys(Some(repo))?;
+    let candidate = keys.candidates.first().ok_or_else(|| no_key(&keys))?;
+    let name = request
+        .name
+        .clone()
+        .or_else(|| person::proposed_name(here, repo))
+        .ok_or_else(|| Error::invalid("no name for you was found; give one with --name"))?;
+    let signer = candidate.open(ask)?;
+    let founder = Founder {
+        name: name.clone(),
+        candidate,
+        signer: &signer,
+        recovery: request.recovery.clone(),
+    };
+    let founded = found(here, repo, &Layout::of(repo)?, &founder)?;
+    let repo = repo.reopen()?;
+    let store = Store::open(repo, here.clock)?;
+    let standing = Standing {
+        principal: Some(name),
+        candidate: Some(candidate.clone()),
+        line: None,
+        age_identity: founded.age_identity,
+    };
+    let mut report = complete(here, request, &store, head, standing)?;
+    report.outcome = Outcome::Founded;
+    debug_assert_eq!(report.repo, founded.repo);
+    Ok(report)
+}
+
+fn join(
+    here: &Here,
+    request: &InitRequest,
+    store: &Store,
+    head: ObjectId,
+) -> Result<InitReport, Error> {
+    let found = store.policy.repo();
+    let named = store.repo.work_tree().map(config_file::named_policy);
+    if let Some(named) = named.transpose()?.flatten()
+        && named != found
+        && !request.new
+    {
+        return Err(Error::OtherPolicy { named, found });
+    }
+    let standing = standing(here, store, request.name.as_ref())?;
+    complete(here, request, store, head, standing)
+}
+
+/// Pins the policy and writes what is missing in the work tree.
+fn complete(
+    here: &Here,
+    request: &InitRequest,
+    store: &Store,
+    head: ObjectId,
+    standing: Standing,
+) -> Result<InitReport, Error> {
+    let id = store.policy.repo();
+    let fresh = pins::pinned(&store.repo)?.is_none();
+    pins::record(&store.repo, &store.policy)?;
+    let mut to_commit = Vec::new();
+    let mut framework = None;
+    if let Some(work_tree) = store.repo.work_tree() {
+        let (action, found) = config_file::ensure(&store.repo, work_tree, head, id)?;
+        framework = found;
+        if action != FileAction::Kept {
+            to_commit.push(crate::config::repository::FILE.to_owned());
+        }
+        if request.agents && agents::ensure(work_tree)? != FileAction::Kept {
+            to_commit.push(agents::FILE.to_owned());
+        }
+    }
+    let candidate = standing.candidate.as_ref();
+    Ok(InitReport {
+        outcome: if fresh || !to_commit.is_empty() {
+            Outcome::Pinned
+        } else {
+            Outcome::Unchanged
+        },
+        repo: id,
+        policy_version: store.policy.newest().reference.version,
+        principal: standing.principal,
+        key: candidate.map(|candidate| candidate.public.fingerprint()),
+        key_source: candidate.map(source),
+        age_identity_made: standing.age_identity,
+        keys_dir: here.data_dir(&id)?.display().to_string(),
+        framework,
+        to_commit,
+        admin_command: standing.line,
+        bare: store.repo.is_bare(),
+    })
+}
+
+/// Where a key was found, for people.
+pub(crate) fn source(candidate: &Candidate) -> String {
+    let place = match &candidate.source {
+        Source::GitConfig => "Git's user.signingKey".to_owned(),
+        Source::File(path) => path.display().to_string(),
+        Source::Agent(comment) if comment.is_empty() => "the agent".to_owned(),
+        Source::Agent(comment) => format!("the agent ({comment})"),
+    };
+    match (&candidate.how, &candidate.source) {
+        (How::Agent(_), Source::Agent(_)) => place,
+        (How::Agent(_), _) => format!("{place}, through the agent"),
+        (How::Program(_), _) => format!("{place}, through ssh-keygen"),
+        (
+            How::File {
+                encrypted: true, ..
+            },
+            _,
+        ) => format!("{place}, with passphrase"),
+        (How::File { .. }, _) => place,
+    }
+}

@@ -1,0 +1,172 @@
+//! A clone whose policy exists already: found here or on the remote, pinned, and the line by which
+//! an admin adds the caller.
+
+use super::person;
+use crate::app::here::choose;
+use crate::app::{Error, Here};
+use crate::git::{self, Expected, Repository};
+use crate::model::ids::Principal;
+use crate::model::policy::Actor;
+use crate::store::identity::holder;
+use crate::store::layout::{BRANCH_PREFIX, DEFAULT_PREFIX, Layout};
+use crate::store::{Store, pins, policy};
+use crate::trust::{Candidate, MachineKey, MachineRole};
+use std::path::Path;
+use std::time::Duration;
+
+/// How long the remote may take to answer.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The policy of this clone, fetched from the remote where the clone has none. `None` when neither
+/// has one. With `new`, a remote that does not answer is taken to have none.
+pub(super) fn find(here: &Here, repo: &Repository, new: bool) -> Result<Option<Store>, Error> {
+    let layout = Layout::of(repo)?;
+    if repo.read_ref(&layout.policy())?.is_none() && !fetch(here, repo, new)? {
+        return Ok(None);
+    }
+    // Fetching moved refs behind the back of the open repository.
+    let repo = repo.reopen()?;
+    let layout = Layout::of(&repo)?;
+    let Some(policy) = policy::load(&repo, &layout)? else {
+        return Ok(None);
+    };
+    pins::check(&repo, &policy)?;
+    Ok(Some(Store {
+        repo,
+        layout,
+        policy,
+        clock: here.clock,
+    }))
+}
+
+/// Fetches the remote's policy into place; whether there is one.
+fn fetch(here: &Here, repo: &Repository, new: bool) -> Result<bool, Error> {
+    let remote = here.remote()?;
+    let has_remote = repo
+        .config_value(&format!("remote.{remote}.url"))
+        .is_some_and(|url| !url.is_empty());
+    if !has_remote {
+        return Ok(false);
+    }
+    let unreachable = |source| Error::RemoteUnreachable {
+        remote: remote.clone(),
+        source,
+    };
+    if here.offline {
+        let offline = git::Error::Unsupported("--offline was given".into());
+        return if new {
+            Ok(false)
+        } else {
+            Err(unreachable(offline))
+        };
+    }
+    let names = [DEFAULT_PREFIX, BRANCH_PREFIX].map(|prefix| format!("{prefix}policy"));
+    let patterns: Vec<_> = names.iter().map(String::as_str).collect();
+    let found = match repo.list_remote(&remote, &patterns, PATIENCE) {
+        Ok(found) => found,
+        Err(_) if new => return Ok(false),
+        Err(error) => return Err(unreachable(error)),
+    };
+    let Some((name, _)) = found.iter().find(|(name, _)| names.contains(name)) else {
+        return Ok(false);
+    };
+    repo.fetch(&remote, &[&format!("{name}:{name}")], PATIENCE)
+        .map_err(unreachable)?;
+    drop_unless_valid(&repo.reopen()?, name)?;
+    Ok(true)
+}
+
+/// What a remote offers stays only if it verifies; else the clone is as it was before.
+fn drop_unless_valid(repo: &Repository, name: &str) -> Result<(), Error> {
+    let checked = Layout::of(repo).and_then(|layout| {
+        let policy = policy::load(repo, &layout)?;
+        policy.map_or(Ok(()), |policy| pins::check(repo, &policy))
+    });
+    if let Err(error) = checked {
+        let at = Expected::from(repo.read_ref(name)?);
+        repo.update_ref(name, at, None, "the fetched policy does not verify")?;
+        return Err(error.into());
+    }
+    Ok(())
+}
+
+/// How the caller stands to an existing policy.
+#[derive(Debug)]
+pub(super) struct Standing {
+    /// Their name in the policy; `None` when it does not know them.
+    pub(super) principal: Option<Principal>,
+    /// Their key as it was found.
+    pub(super) candidate: Option<Candidate>,
+    /// The command by which an admin adds what is missing.
+    pub(super) line: Option<String>,
+    /// Whether a native age identity was made.
+    pub(super) age_identity: bool,
+}
+
+/// Looks the caller up. Makes the machine's own keys where they are missing, so that the line for
+/// the admin can name them.
+pub(super) fn standing(
+    here: &Here,
+    store: &Store,
+    name: Option<&Principal>,
+) -> Result<Standing, Error> {
+    let found = here.keys(Some(&store.repo))?;
+    let Some(candidate) = choose(&found, store).cloned() else {
+        return Ok(Standing {
+            principal: None,
+            candidate: None,
+            line: None,
+            age_identity: false,
+        });
+    };
+    let newest = store.policy.newest();
+    let actor = holder(newest, &candidate.public)
+        .ok()
+        .map(|(actor, _)| actor);
+    let dir = here.data_dir(&store.policy.repo())?;
+    let machines = machine_options(store, &dir)?;
+    let mut age_identity = false;
+    let (principal, line) = match actor {
+        Some(Actor::Person { name, .. }) => {
+            let line =
+                (!machines.is_empty()).then(|| format!("hangar policy add {name}{machines}"));
+            (Some(name), line)
+        }
+        // A machine's key in place of a person's: nothing to offer.
+        Some(Actor::Machine { name, .. }) => (Some(name), None),
+        None => {
+            let recipient = person::recipient(&candidate, &dir)?;
+            age_identity = recipient.made;
+            let name = name
+                .cloned()
+                .or_else(|| person::proposed_name(here, &store.repo))
+                .map_or_else(|| "NAME".to_owned(), |name| name.to_string());
+            let key = candidate.public.as_str();
+            let mut line = format!("hangar policy add {name} --role member --key '{key}'");
+            if recipient.text != key {
+                line.push_str(&format!(" --recipient {}", recipient.text));
+            }
+            line.push_str(&machines);
+            (None, Some(line))
+        }
+    };
+    Ok(Standing {
+        principal,
+        candidate: Some(candidate),
+        line,
+        age_identity,
+    })
+}
+
+/// ` --worker KEY --grader KEY` for the keys of this machine that the policy does not know.
+fn machine_options(store: &Store, dir: &Path) -> Result<String, Error> {
+    let mut out = String::new();
+    for role in [MachineRole::Worker, MachineRole::Grader] {
+        let key = MachineKey::load_or_create(dir, role)?;
+        if holder(store.policy.newest(), key.public()).is_err() {
+            let (option, text) = (role.file_name(), key.public().as_str());
+            out.push_str(&format!(" --{option} '{text}'"));
+        }
+    }
+    Ok(out)
+}

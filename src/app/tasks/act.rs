@@ -1,0 +1,112 @@
+//! What people do with a task apart from its text: enqueue, cancel, retry, delete, comment.
+
+use crate::app::{Error, Here};
+use crate::flow::stage;
+use crate::model::event::Change;
+use crate::model::ids::TaskId;
+use crate::model::task::{Stage, State};
+use crate::store::Store;
+use crate::store::identity::Identity;
+use crate::store::tasks::TaskHistory;
+use crate::trust::AskPassphrase;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// Longest comment in bytes.
+const MAX_COMMENT: usize = 256 << 10;
+
+/// A task after something was done with it.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Acted {
+    /// Which task.
+    pub id: TaskId,
+    /// Where it is in its life now.
+    pub state: State,
+    /// Where a retried task goes on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stage: Option<Stage>,
+}
+
+/// Puts a draft into the queue.
+pub fn enqueue(here: &Here, task: &str, ask: &mut AskPassphrase<'_>) -> Result<Acted, Error> {
+    act(here, task, ask, |_, _| Ok(Change::Enqueue))
+}
+
+/// Stops a task.
+pub fn cancel(
+    here: &Here,
+    task: &str,
+    reason: &str,
+    ask: &mut AskPassphrase<'_>,
+) -> Result<Acted, Error> {
+    let reason = reason.trim().to_owned();
+    act(here, task, ask, move |_, _| {
+        Ok(Change::Cancel {
+            reason: reason.clone(),
+        })
+    })
+}
+
+/// Deletes a draft.
+pub fn delete(here: &Here, task: &str, ask: &mut AskPassphrase<'_>) -> Result<Acted, Error> {
+    act(here, task, ask, |_, _| Ok(Change::Delete))
+}
+
+/// Writes a comment.
+pub fn comment(
+    here: &Here,
+    task: &str,
+    text: &str,
+    ask: &mut AskPassphrase<'_>,
+) -> Result<Acted, Error> {
+    let text = text.trim().to_owned();
+    if text.is_empty() || text.len() > MAX_COMMENT {
+        return Err(Error::invalid(format!(
+            "a comment has 1 to {MAX_COMMENT} bytes"
+        )));
+    }
+    act(here, task, ask, move |_, _| {
+        Ok(Change::Comment { text: text.clone() })
+    })
+}
+
+/// Queues a failed or rejected task again. What was made at `from` or after it no longer counts;
+/// without `from` the task goes on where it ended.
+pub fn retry(
+    here: &Here,
+    task: &str,
+    from: Option<Stage>,
+    ask: &mut AskPassphrase<'_>,
+) -> Result<Acted, Error> {
+    let mut chosen = None;
+    let mut acted = act(here, task, ask, |store, history| {
+        let dossier = store.dossier(&history.task.id)?;
+        let stage = from.unwrap_or_else(|| stage::retry_stage(&history.task));
+        chosen = Some(stage);
+        Ok(Change::Retry {
+            from: stage,
+            set_aside: stage::set_aside(&dossier, stage),
+        })
+    })?;
+    acted.stage = chosen;
+    Ok(acted)
+}
+
+fn act(
+    here: &Here,
+    task: &str,
+    ask: &mut AskPassphrase<'_>,
+    mut decide: impl FnMut(&Store, &TaskHistory) -> Result<Change, crate::store::Error>,
+) -> Result<Acted, Error> {
+    let store = here.store()?;
+    let id = store.find_task(task)?.task.id;
+    let signer = here.signer(&store, ask)?;
+    let identity = Identity::of(&store.policy, &signer)?;
+    store.change_task(&id, &identity, |history| Ok(vec![decide(&store, history)?]))?;
+    let state = store.task(&id)?.task.state;
+    Ok(Acted {
+        id,
+        state,
+        stage: None,
+    })
+}

@@ -1,0 +1,169 @@
+//! `hangar task edit`
+
+use super::draft::numbered;
+use super::new::{base, tags};
+use crate::app::here::config_at;
+use crate::app::{Error, Here};
+use crate::model::event::{Change, Criterion};
+use crate::model::ids::TaskId;
+use crate::model::task::Task;
+use crate::store::identity::Identity;
+use crate::trust::AskPassphrase;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// New values; what is `None` stays.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Edits {
+    /// One line.
+    pub title: Option<String>,
+    /// Markdown.
+    pub mandate: Option<String>,
+    /// The whole new list.
+    pub criteria: Option<Vec<String>>,
+    /// 1 to 9.
+    pub priority: Option<u8>,
+    /// The whole new list.
+    pub tags: Option<Vec<String>>,
+    /// Another base revision.
+    pub base: Option<String>,
+}
+
+impl Edits {
+    /// Whether nothing is to be changed.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// What was changed.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Edited {
+    /// Which task.
+    pub id: TaskId,
+    /// Fields that got another value; empty when all had it already.
+    pub changed: Vec<String>,
+}
+
+/// Gives fields of a task new values. Fields that have the value already are left out; what the
+/// task's state locks is refused.
+pub fn edit(
+    here: &Here,
+    task: &str,
+    edits: &Edits,
+    ask: &mut AskPassphrase<'_>,
+) -> Result<Edited, Error> {
+    let store = here.store()?;
+    let id = store.find_task(task)?.task.id;
+    let new_base = match &edits.base {
+        None => None,
+        Some(revision) => {
+            let (commit, _) = base(&store.repo, Some(revision))?;
+            config_at(&store.repo, commit)?.ok_or_else(|| Error::NoConfigAtBase {
+                base: revision.clone(),
+            })?;
+            Some(commit)
+        }
+    };
+    let new_tags = edits.tags.as_deref().map(tags).transpose()?;
+    let signer = here.signer(&store, ask)?;
+    let identity = Identity::of(&store.policy, &signer)?;
+    let mut changed = Vec::new();
+    store.change_task(&id, &identity, |history| {
+        let task = &history.task;
+        let change = Change::Edit {
+            title: differs(edits.title.as_ref(), &task.title),
+            mandate: differs(edits.mandate.as_ref(), &task.mandate),
+            criteria: edits
+                .criteria
+                .as_ref()
+                .map(|texts| renumbered(task, texts))
+                .filter(|new| *new != task.criteria),
+            priority: differs(edits.priority.as_ref(), &task.priority),
+            tags: differs(new_tags.as_ref(), &task.tags),
+            base: differs(new_base.as_ref(), &task.base),
+        };
+        changed = fields(&change);
+        Ok(if changed.is_empty() {
+            Vec::new()
+        } else {
+            vec![change]
+        })
+    })?;
+    Ok(Edited {
+        id,
+        changed: changed.into_iter().map(str::to_owned).collect(),
+    })
+}
+
+fn differs<T: Clone + PartialEq>(new: Option<&T>, old: &T) -> Option<T> {
+    new.filter(|new| *new != old).cloned()
+}
+
+/// The new list. A criterion whose text stays keeps its id; a new one gets an id that the task has
+/// not, so that one id never means two things in one version.
+fn renumbered(task: &Task, texts: &[String]) -> Vec<Criterion> {
+    let mut used: Vec<_> = task
+        .criteria
+        .iter()
+        .map(|criterion| criterion.id.clone())
+        .collect();
+    let mut out: Vec<Criterion> = Vec::with_capacity(texts.len());
+    let free = numbered(&vec![String::new(); texts.len() + task.criteria.len()]);
+    for text in texts.iter().map(|text| text.trim()) {
+        let kept = task
+            .criteria
+            .iter()
+            .find(|old| old.text == text && !out.iter().any(|new| new.id == old.id));
+        let id = match kept {
+            Some(old) => old.id.clone(),
+            None => {
+                let found = free.iter().find(|one| !used.contains(&one.id));
+                let Some(found) = found else { continue };
+                used.push(found.id.clone());
+                found.id.clone()
+            }
+        };
+        out.push(Criterion {
+            id,
+            text: text.to_owned(),
+        });
+    }
+    out
+}
+
+fn fields(change: &Change) -> Vec<&'static str> {
+    let Change::Edit {
+        title,
+        mandate,
+        criteria,
+        priority,
+        tags,
+        base,
+    } = change
+    else {
+        return Vec::new();
+    };
+    [
+        ("title", title.is_some()),
+        ("mandate", mandate.is_some()),
+        ("criteria", criteria.is_some()),
+        ("priority", priority.is_some()),
+        ("tags", tags.is_some()),
+        ("base", base.is_some()),
+    ]
+    .into_iter()
+    .filter_map(|(name, set)| set.then_some(name))
+    .collect()
+}
+
+/// What an editor shows of a task.
+pub fn current(here: &Here, task: &str) -> Result<super::draft::Draft, Error> {
+    let task = here.store()?.find_task(task)?.task;
+    Ok(super::draft::Draft {
+        title: task.title,
+        mandate: task.mandate,
+        criteria: task.criteria.into_iter().map(|one| one.text).collect(),
+        ..super::draft::Draft::default()
+    })
+}

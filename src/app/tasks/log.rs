@@ -1,0 +1,206 @@
+//! `hangar task log`: the history of a task's documents.
+
+use super::show::faults;
+use crate::app::{Error, Here};
+use crate::model::approval::Action;
+use crate::model::digest::Digest;
+use crate::model::event::Change;
+use crate::model::ids::{Principal, TaskId};
+use crate::model::object_id::ObjectId;
+use crate::model::signer::Signer;
+use crate::store::check::Document;
+use crate::store::dossier::{Dossier, Held};
+use crate::store::tasks::Record;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// A task's documents.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct TaskLog {
+    /// Which task.
+    pub id: TaskId,
+    /// Documents, oldest first by claimed time.
+    pub documents: Vec<Entry>,
+    /// Documents that are not believed, each with the reason.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub faults: Vec<String>,
+}
+
+/// One signed document.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct Entry {
+    /// `event`, `manifest`, `reseal`, `approval`, `run` or `grade`.
+    pub kind: String,
+    /// Claimed time.
+    pub at: String,
+    /// Who signed.
+    pub by: Principal,
+    /// What it says, in a line.
+    pub what: String,
+    /// A longer text: a comment, a reason, a summary.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// Why changes of it had no effect.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub refused: Vec<String>,
+    /// SHA-256 of its bytes.
+    pub digest: Digest,
+    /// The commit that holds it.
+    pub commit: ObjectId,
+}
+
+/// The history of the task that `name` means.
+pub fn log(here: &Here, name: &str) -> Result<TaskLog, Error> {
+    let store = here.store()?;
+    let dossier = store.dossier_of(store.find_task(name)?)?;
+    Ok(TaskLog {
+        id: dossier.id().clone(),
+        documents: entries(&dossier),
+        faults: faults(&dossier),
+    })
+}
+
+/// Every document as a line. Events keep their causal order; the others are laid between them by
+/// the time they claim.
+pub(super) fn entries(dossier: &Dossier) -> Vec<Entry> {
+    let mut all: Vec<Entry> = dossier.history.records.iter().map(event).collect();
+    all.extend(dossier.seals.iter().map(|seal| {
+        let (version, counts) = (seal.value().version, seal.value().counts);
+        let what = format!(
+            "sealed version {version}: {} tests, {} fail on base, {} guards",
+            counts.tests, counts.fails, counts.guards
+        );
+        entry(seal, what, None)
+    }));
+    all.extend(dossier.reseals.iter().map(|reseal| {
+        let count = reseal.value().recipients.len();
+        entry(reseal, format!("resealed to {count} recipients"), None)
+    }));
+    all.extend(dossier.decisions.iter().map(|held| {
+        let approval = held.value();
+        let word = match approval.action {
+            Action::Approve => "approved",
+            Action::Reject => "rejected",
+        };
+        let what = format!("{word} version {}", approval.version);
+        entry(held, what, Some(&approval.reason))
+    }));
+    all.extend(dossier.runs.iter().map(|held| {
+        let run = held.value();
+        let what = format!("{} round {}: {}", run.role, run.round, outcome(run.outcome));
+        entry(held, what, Some(&run.note))
+    }));
+    all.extend(dossier.grades.iter().map(|held| {
+        let grade = held.value();
+        let answer = match (grade.accepted, grade.void) {
+            (true, _) => "accepted",
+            (false, true) => "void",
+            (false, false) => "not accepted",
+        };
+        let counts = &grade.counts;
+        let what = format!(
+            "graded {answer}: {} of {} passed, trust {}, verdict {}",
+            counts.passed, counts.expected, grade.trust, grade.verdict
+        );
+        entry(held, what, None)
+    }));
+    // Stable: equal times keep the order above.
+    all.sort_by(|a, b| a.at.cmp(&b.at));
+    all
+}
+
+fn outcome(outcome: crate::model::run::RunOutcome) -> &'static str {
+    use crate::model::run::RunOutcome as O;
+    match outcome {
+        O::Completed => "completed",
+        O::Malformed => "malformed",
+        O::Failed => "failed",
+        O::Interrupted => "interrupted",
+    }
+}
+
+fn entry<T: Document>(held: &Held<T>, what: String, text: Option<&String>) -> Entry {
+    let signer: &Signer = held.value().signer();
+    Entry {
+        kind: T::NAME.to_owned(),
+        at: signer.at.clone(),
+        by: signer.principal.clone(),
+        what,
+        text: text.filter(|text| !text.is_empty()).cloned(),
+        refused: Vec::new(),
+        digest: held.digest(),
+        commit: held.commit,
+    }
+}
+
+fn event(record: &Record) -> Entry {
+    let value = record.event.value();
+    let words: Vec<_> = value.change.iter().map(describe).collect();
+    let texts: Vec<_> = value.change.iter().filter_map(long_text).collect();
+    Entry {
+        kind: "event".into(),
+        at: value.signer.at.clone(),
+        by: value.signer.principal.clone(),
+        what: words.join(", "),
+        text: Some(texts.join("\n\n")).filter(|text| !text.is_empty()),
+        refused: record.refused.iter().flatten().cloned().collect(),
+        digest: record.event.digest(),
+        commit: record.commit,
+    }
+}
+
+fn describe(change: &Change) -> String {
+    match change {
+        Change::Create { title, .. } => format!("created: {title}"),
+        Change::Edit {
+            title,
+            mandate,
+            criteria,
+            priority,
+            tags,
+            base,
+        } => {
+            let set = [
+                ("title", title.is_some()),
+                ("mandate", mandate.is_some()),
+                ("criteria", criteria.is_some()),
+                ("priority", priority.is_some()),
+                ("tags", tags.is_some()),
+                ("base", base.is_some()),
+            ];
+            let names: Vec<_> = set
+                .iter()
+                .filter_map(|(name, set)| set.then_some(*name))
+                .collect();
+            format!("edited {}", names.join(", "))
+        }
+        Change::Enqueue => "enqueued".into(),
+        Change::Claim { .. } => "claimed".into(),
+        Change::Renew { .. } => "renewed the claim".into(),
+        Change::Release { .. } => "gave the task back".into(),
+        Change::Stage { stage, note, .. } if note.is_empty() => format!("stage {stage}"),
+        Change::Stage { stage, note, .. } => format!("stage {stage}: {note}"),
+        Change::Consume { manifest, .. } => format!("uses the approval of {}", manifest.short()),
+        Change::Deliver { branch, commit, .. } => {
+            format!("delivered {} to {branch}", commit.short())
+        }
+        Change::Fail { .. } => "failed".into(),
+        Change::Reject { .. } => "rejected".into(),
+        Change::Cancel { .. } => "cancelled".into(),
+        Change::Retry { from, .. } => format!("retried from {from}"),
+        Change::Comment { .. } => "commented".into(),
+        Change::Adjudicate { stands, .. } => format!("adjudicated: {} stands", stands.short()),
+        Change::Publish { commit, .. } => format!("published the tests in {}", commit.short()),
+        Change::Delete => "deleted".into(),
+    }
+}
+
+fn long_text(change: &Change) -> Option<&str> {
+    let text = match change {
+        Change::Fail { summary } | Change::Reject { summary } => summary,
+        Change::Cancel { reason } | Change::Adjudicate { reason, .. } => reason,
+        Change::Comment { text } => text,
+        _ => return None,
+    };
+    (!text.is_empty()).then_some(text.as_str())
+}

@@ -1,0 +1,9 @@
+//! Tasks: creating, listing, showing and changing them.
+
+pub mod act;
+pub mod draft;
+pub mod edit;
+pub mod list;
+pub mod log;
+pub mod new;
+pub mod show;

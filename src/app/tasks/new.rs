@@ -1,0 +1,185 @@
+//! `hangar task new`
+
+use super::draft::{Draft, numbered};
+use crate::app::here::config_at;
+use crate::app::{Error, Here};
+use crate::config::repository::{self, Repository as Config};
+use crate::git::Repository;
+use crate::model::event::Change;
+use crate::model::ids::{Principal, TaskId};
+use crate::model::object_id::ObjectId;
+use crate::model::task::Flow;
+use crate::store::Store;
+use crate::store::identity::Identity;
+use crate::trust::AskPassphrase;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// Longest external key in bytes.
+const MAX_KEY: usize = 80;
+/// Longest tag in bytes, and most of them.
+const MAX_TAG: (usize, usize) = (64, 50);
+
+/// A task that was created.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct NewTask {
+    /// Id.
+    pub id: TaskId,
+    /// One line.
+    pub title: String,
+    /// External key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// Acceptance.
+    pub flow: Flow,
+    /// The commit that the work starts from.
+    pub base: ObjectId,
+    /// How many criteria it has.
+    pub criteria: usize,
+}
+
+/// Creates one task for each draft, in order. Everything is checked before the first is written.
+pub fn new(
+    here: &Here,
+    drafts: &[Draft],
+    ask: &mut AskPassphrase<'_>,
+) -> Result<Vec<NewTask>, Error> {
+    let store = here.store()?;
+    let signer = here.signer(&store, ask)?;
+    let identity = Identity::of(&store.policy, &signer)?;
+    let mut keys = KnownKeys::new(&store, drafts)?;
+    let planned: Vec<_> = drafts
+        .iter()
+        .map(|draft| plan(&store.repo, draft, identity.principal(), &mut keys))
+        .collect::<Result<_, _>>()?;
+    let mut made = Vec::new();
+    for (create, mut task) in planned {
+        task.id = store.create_task(&identity, create)?;
+        made.push(task);
+    }
+    Ok(made)
+}
+
+/// The creation and what will be told of it; the id is not known yet.
+fn plan(
+    repo: &Repository,
+    draft: &Draft,
+    requester: &Principal,
+    keys: &mut KnownKeys,
+) -> Result<(Change, NewTask), Error> {
+    let (base, base_branch) = base(repo, draft.base.as_deref())?;
+    let named = draft.base.clone().unwrap_or_else(|| "HEAD".into());
+    let config = config_at(repo, base)?.ok_or(Error::NoConfigAtBase { base: named })?;
+    let flow = draft.flow.unwrap_or_else(|| flow_of(&config));
+    let external = keys.take(draft.key.as_deref())?;
+    let tags = tags(&draft.tags)?;
+    let criteria = numbered(&draft.criteria);
+    let task = NewTask {
+        // Replaced once the event exists, whose digest it is.
+        id: TaskId::of_creation(b""),
+        title: draft.title.trim().to_owned(),
+        key: Some(external.clone()).filter(|key| !key.is_empty()),
+        flow,
+        base,
+        criteria: criteria.len(),
+    };
+    let create = Change::Create {
+        title: task.title.clone(),
+        mandate: draft.mandate.trim().to_owned(),
+        criteria,
+        flow,
+        mode: draft.mode.unwrap_or_default(),
+        priority: draft.priority.unwrap_or(5),
+        base,
+        base_branch,
+        external,
+        tags,
+        requester: requester.clone(),
+    };
+    Ok((create, task))
+}
+
+const fn flow_of(config: &Config) -> Flow {
+    match config.flow {
+        repository::Flow::TestFirst => Flow::TestFirst,
+        repository::Flow::Plain => Flow::Plain,
+    }
+}
+
+/// The commit, and the branch that it was named by.
+pub(super) fn base(repo: &Repository, revision: Option<&str>) -> Result<(ObjectId, String), Error> {
+    let Some(revision) = revision else {
+        let head = repo.head()?.ok_or(crate::git::Error::NoCommits)?;
+        return Ok((head, repo.head_branch()?.unwrap_or_default()));
+    };
+    let commit = repo.resolve(revision)?;
+    let short = revision.strip_prefix("refs/heads/").unwrap_or(revision);
+    let name = format!("refs/heads/{short}");
+    let is_branch =
+        crate::git::check_ref_name(&name).is_ok() && repo.read_ref(&name)? == Some(commit);
+    Ok((
+        commit,
+        if is_branch {
+            short.to_owned()
+        } else {
+            String::new()
+        },
+    ))
+}
+
+/// Tags as words.
+pub(super) fn tags(texts: &[String]) -> Result<Vec<String>, Error> {
+    let (longest, most) = MAX_TAG;
+    let fine = |tag: &str| {
+        !tag.is_empty()
+            && tag.len() <= longest
+            && tag
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b"._-+:".contains(&b))
+    };
+    if let Some(bad) = texts.iter().find(|tag| !fine(tag)) {
+        return Err(Error::invalid(format!(
+            "the tag `{bad}` is no word of letters, digits and . _ - + : with at most {longest} characters"
+        )));
+    }
+    if texts.len() > most {
+        return Err(Error::invalid(format!("at most {most} tags")));
+    }
+    let mut tags = texts.to_vec();
+    tags.sort();
+    tags.dedup();
+    Ok(tags)
+}
+
+/// External keys that are taken, so that none names two tasks.
+struct KnownKeys(Vec<String>);
+
+impl KnownKeys {
+    fn new(store: &Store, drafts: &[Draft]) -> Result<Self, Error> {
+        let mut keys = Vec::new();
+        if drafts.iter().any(|draft| draft.key.is_some()) {
+            for (id, tip) in store.task_refs()? {
+                let task = store.task_at(&id, tip)?.task;
+                keys.push(task.external.to_ascii_lowercase());
+            }
+        }
+        Ok(Self(keys))
+    }
+
+    fn take(&mut self, key: Option<&str>) -> Result<String, Error> {
+        let Some(key) = key.map(str::trim).filter(|key| !key.is_empty()) else {
+            return Ok(String::new());
+        };
+        if key.len() > MAX_KEY || key.chars().any(|c| c.is_control() || c.is_whitespace()) {
+            return Err(Error::invalid(format!(
+                "the key `{key}` is no word of at most {MAX_KEY} bytes"
+            )));
+        }
+        let folded = key.to_ascii_lowercase();
+        if self.0.contains(&folded) {
+            return Err(Error::KeyTaken(key.to_owned()));
+        }
+        self.0.push(folded);
+        Ok(key.to_owned())
+    }
+}

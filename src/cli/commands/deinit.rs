@@ -1,0 +1,55 @@
+//! `hangar deinit`
+
+use crate::app::setup::deinit::{DeinitReport, deinit, survey};
+use crate::cli::{CliError, ExitStatus, context::Context};
+use crate::ui::escape;
+use clap::Args;
+
+/// Take hangar out of this clone
+///
+/// Removes hangar's refs and its own folder in this clone, after a question. Keys stay, and so does
+/// everything that other clones and the remote hold; tasks that were never pushed are gone.
+#[derive(Debug, Args)]
+pub struct DeinitArgs {}
+
+pub(super) fn run(context: &Context, _: &DeinitArgs) -> Result<ExitStatus, CliError> {
+    let here = context.here();
+    let before = survey(&here)?;
+    let question = format!(
+        "Remove {} refs of hangar ({} tasks) from this clone?",
+        before.refs, before.tasks
+    );
+    if before.refs == 0 {
+        tell(
+            context,
+            &before,
+            "There is nothing of hangar in this clone.",
+        );
+        return Ok(ExitStatus::Done);
+    }
+    if !context.prompts().confirm(&question)? {
+        return Err(CliError::new(
+            ExitStatus::Interrupted,
+            "nothing was removed",
+        ));
+    }
+    let after = deinit(&here)?;
+    tell(
+        context,
+        &after,
+        &format!("Removed {} refs and hangar's folder.", after.refs),
+    );
+    Ok(ExitStatus::Done)
+}
+
+fn tell(context: &Context, report: &DeinitReport, headline: &str) {
+    if context.printer.is_json() {
+        context.printer.json(report);
+        return;
+    }
+    context.printer.line(headline);
+    context.printer.line("\nStill there:");
+    for kept in &report.kept {
+        context.printer.line(format!("  {}", escape::line(kept)));
+    }
+}

@@ -1,0 +1,95 @@
+//! `hangar harness`
+
+use crate::app::harness::{self, HarnessList};
+use crate::cli::{CliError, ExitStatus, context::Context};
+use crate::ui::{Label, Table, escape};
+use clap::{Args, Subcommand};
+
+const EXAMPLES: &str = "\
+Agent programs and lanes are configured in your own file, never in hangar.toml:
+
+  [harness.mine]
+  kind = \"command\"
+  command = [\"/usr/local/bin/my-agent\"]
+
+  [lanes]
+  writer = [\"mine\"]";
+
+/// List and check the agent programs of this machine
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct HarnessArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: HarnessCommand,
+}
+
+/// `hangar harness …`
+#[derive(Debug, Subcommand)]
+pub enum HarnessCommand {
+    /// List harnesses and lanes
+    List,
+    /// Check that harnesses can be used; exit 1 when one cannot
+    ///
+    /// Looks for each program and what it needs. No turn is started.
+    Test {
+        /// Which ones [default: all]
+        #[arg(value_name = "NAME")]
+        names: Vec<String>,
+    },
+}
+
+pub(super) fn run(context: &Context, args: HarnessArgs) -> Result<ExitStatus, CliError> {
+    let here = context.here();
+    let (list, is_test) = match args.command {
+        HarnessCommand::List => (harness::list(&here)?, false),
+        HarnessCommand::Test { names } => (harness::test(&here, &names)?, true),
+    };
+    if context.printer.is_json() {
+        context.printer.json(&list);
+    } else {
+        print(context, &list, is_test);
+    }
+    let all_ready = list.harnesses.iter().all(|one| one.ready);
+    Ok(ExitStatus::answer(!is_test || all_ready))
+}
+
+fn print(context: &Context, list: &HarnessList, is_test: bool) {
+    let printer = &context.printer;
+    let mut table = Table::new(&["HARNESS", "KIND", "READY", "DETAIL"]);
+    for one in &list.harnesses {
+        let (ready, label) = if one.ready {
+            ("yes", Label::Good)
+        } else {
+            ("no", Label::Bad)
+        };
+        let detail = one.detail.as_deref().unwrap_or_default();
+        table.row([
+            (&one.name, None),
+            (&one.kind, None),
+            (ready, Some(label)),
+            (detail, None),
+        ]);
+    }
+    if table.is_empty() {
+        printer.notice("no harness is configured; see `hangar harness --help`");
+    } else {
+        printer.table(&table);
+    }
+    if is_test {
+        return;
+    }
+    for (role, lanes) in &list.lanes {
+        printer.notice(format!("{role}: {}", escape::line(&lanes.join(", "))));
+    }
+    match (&list.pair.writer, &list.pair.implementer, &list.pair.detail) {
+        (Some(writer), Some(implementer), _) => printer.notice(format!(
+            "a test-first task would be written by {writer} and implemented by {implementer}"
+        )),
+        (_, _, Some(detail)) => printer.notice(format!(
+            "no pair for a test-first task: {}",
+            escape::line(detail)
+        )),
+        _ => {}
+    }
+}

@@ -1,0 +1,151 @@
+//! `hangar init`
+
+use crate::app::setup::{InitReport, InitRequest, Outcome, init};
+use crate::app::{self, keys};
+use crate::cli::{CliError, ExitStatus, context::Context};
+use crate::model::ids::Principal;
+use crate::trust::PublicKey;
+use crate::ui::{Label, escape, paint};
+use clap::Args;
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+Keys are looked for in this order: Git's user.signingKey when gpg.format is ssh (a file, or a \
+literal key:: whose private half the agent holds), ~/.ssh/id_*, the ssh-agent. Without any, init \
+offers to make one.
+
+Examples:
+  hangar init
+  hangar init --name alice --agents
+  hangar init --recovery ~/recovery.pub";
+
+/// Set hangar up in this repository
+///
+/// Looks for an existing policy first, here and on the remote: then pins it, and prints the line by
+/// which an admin adds you. Without one it founds version 1 with you as root and admin, makes this
+/// machine's worker and grader keys (and an age identity where your key cannot decrypt), and writes
+/// a commented hangar.toml tuned to the test framework that it finds. It says what to commit.
+///
+/// Running it again changes nothing.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct InitArgs {
+    /// Your name in the policy [default: your mail address up to the @]
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<Principal>,
+    /// Found a policy although the remote can't be reached, or hangar.toml names one that is gone
+    #[arg(long)]
+    pub new: bool,
+    /// Public key file of a second root key, kept away for the day the first is lost
+    #[arg(long, value_name = "FILE")]
+    pub recovery: Option<PathBuf>,
+    /// Write a marked block for coding agents into AGENTS.md
+    #[arg(long)]
+    pub agents: bool,
+}
+
+pub(super) fn run(context: &Context, args: &InitArgs) -> Result<ExitStatus, CliError> {
+    let recovery = match &args.recovery {
+        None => None,
+        Some(path) => Some(context.read_text(path)?.trim().parse::<PublicKey>()?),
+    };
+    let request = InitRequest {
+        new: args.new,
+        name: args.name.clone(),
+        agents: args.agents,
+        recovery,
+    };
+    let here = context.here();
+    let report = match init(&here, &request, &mut context.passphrase()) {
+        Err(error @ app::Error::NoKey { .. }) => {
+            make_key(context, &here, error)?;
+            init(&here, &request, &mut context.passphrase())?
+        }
+        result => result?,
+    };
+    if context.printer.is_json() {
+        context.printer.json(&report);
+    } else {
+        context.printer.data(&text(&report));
+    }
+    Ok(ExitStatus::Done)
+}
+
+/// Offers to make a key; `error` is what is told when the offer is not taken.
+fn make_key(context: &Context, here: &app::Here, error: app::Error) -> Result<(), CliError> {
+    let path = keys::default_path(here)?;
+    let question = format!(
+        "No SSH key was found to sign with. Make one in {}?",
+        path.display()
+    );
+    let prompts = context.prompts();
+    if !prompts.can_confirm() || !prompts.confirm(&question)? {
+        return Err(error.into());
+    }
+    let made = keys::new(&path)?;
+    context.printer.notice(format!(
+        "made {} ({}); give it a passphrase with `ssh-keygen -p -f {}`",
+        made.path, made.key, made.path
+    ));
+    Ok(())
+}
+
+fn text(report: &InitReport) -> String {
+    let mut out = Vec::new();
+    let headline = match report.outcome {
+        Outcome::Founded => "Founded the policy of this repository.",
+        Outcome::Pinned => "Pinned the policy of this repository.",
+        Outcome::Unchanged => "Everything was set up already.",
+    };
+    out.push(paint(Label::Heading, headline));
+    out.push(String::new());
+    out.push(format!("  repository  {}", paint(Label::Id, report.repo)));
+    out.push(format!("  policy      version {}", report.policy_version));
+    let you = match (&report.principal, &report.key) {
+        (Some(name), Some(key)) => format!("{name}, {key}"),
+        (None, Some(key)) => format!("not in the policy yet, {key}"),
+        (_, None) => "no key found".to_owned(),
+    };
+    out.push(format!("  you         {you}"));
+    if let Some(source) = &report.key_source {
+        out.push(format!("  your key    {}", escape::line(source)));
+    }
+    out.push(format!("  keys        {}", escape::line(&report.keys_dir)));
+    if report.age_identity_made {
+        out.push(
+            "              with an age identity for you, because your key cannot decrypt by itself"
+                .into(),
+        );
+    }
+    if let Some(framework) = &report.framework {
+        out.push(format!("  framework   {framework}"));
+    }
+    next_steps(report, &mut out);
+    out.push(String::new());
+    out.join("\n")
+}
+
+fn next_steps(report: &InitReport, out: &mut Vec<String>) {
+    if let Some(command) = &report.admin_command {
+        out.push(String::new());
+        out.push("An admin of this repository adds what is missing with:".into());
+        out.push(format!(
+            "  {}",
+            paint(Label::Command, escape::line(command))
+        ));
+    }
+    if report.bare {
+        out.push(String::new());
+        out.push(
+            "This repository has no work tree: run `hangar init` in a clone to get a hangar.toml."
+                .into(),
+        );
+    }
+    if !report.to_commit.is_empty() {
+        let files = report.to_commit.join(" ");
+        out.push(String::new());
+        out.push("Read it through, then commit it:".into());
+        let command = format!("git add {files} && git commit -m \"Set up hangar\"");
+        out.push(format!("  {}", paint(Label::Command, command)));
+    }
+}

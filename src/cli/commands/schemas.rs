@@ -1,0 +1,67 @@
+//! `hangar __schemas DIR`: writes the JSON schema of every answer. Hidden; a test compares the
+//! result with the committed folder.
+
+use crate::app::{config, harness, keys, policy, setup, tasks};
+use crate::base::files;
+use crate::cli::error::ErrorDocument;
+use schemars::{JsonSchema, Schema, generate::SchemaSettings};
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::ExitCode;
+
+type Entry = (&'static str, fn() -> Schema);
+
+/// File name without ending, and the schema of what the command prints.
+const SCHEMAS: &[Entry] = &[
+    ("error", schema::<ErrorDocument>),
+    ("init", schema::<setup::InitReport>),
+    ("deinit", schema::<setup::deinit::DeinitReport>),
+    ("task-new", schema::<tasks::new::NewTask>),
+    ("task-list", schema::<tasks::list::TaskList>),
+    ("task-show", schema::<tasks::show::TaskView>),
+    ("task-log", schema::<tasks::log::TaskLog>),
+    ("task-edit", schema::<tasks::edit::Edited>),
+    ("task-enqueue", schema::<tasks::act::Acted>),
+    ("task-cancel", schema::<tasks::act::Acted>),
+    ("task-retry", schema::<tasks::act::Acted>),
+    ("task-delete", schema::<tasks::act::Acted>),
+    ("task-comment", schema::<tasks::act::Acted>),
+    ("policy-show", schema::<policy::PolicyView>),
+    ("policy-log", schema::<policy::PolicyLog>),
+    ("key-list", schema::<keys::KeyList>),
+    ("key-new", schema::<keys::NewKey>),
+    ("config-list", schema::<config::ConfigList>),
+    ("config-get", schema::<config::ConfigValue>),
+    ("config-set", schema::<config::ConfigSet>),
+    ("harness-list", schema::<harness::HarnessList>),
+    ("harness-test", schema::<harness::HarnessList>),
+];
+
+fn schema<T: JsonSchema>() -> Schema {
+    SchemaSettings::draft2020_12()
+        .for_serialize()
+        .into_generator()
+        .into_root_schema_for::<T>()
+}
+
+/// Every schema as its file's name and text.
+fn all() -> Vec<(String, String)> {
+    let file = |(name, schema): &Entry| {
+        let text = serde_json::to_string_pretty(&schema()).unwrap_or_default();
+        (format!("{name}.json"), text + "\n")
+    };
+    SCHEMAS.iter().map(file).collect()
+}
+
+pub(in crate::cli) fn run(dir: Option<&OsString>) -> ExitCode {
+    let Some(dir) = dir else {
+        return ExitCode::from(2);
+    };
+    let write = |(name, text): (String, String)| {
+        files::write_atomic(&Path::new(dir).join(name), text.as_bytes(), 0o644)
+    };
+    match all().into_iter().try_for_each(write) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::from(7),
+    }
+}

@@ -1,0 +1,92 @@
+//! `hangar task edit`
+
+use super::TaskArg;
+use super::input::TextArgs;
+use crate::app::tasks::edit::{Edits, current, edit};
+use crate::cli::{CliError, ExitStatus, context::Context};
+use crate::ui::Printer;
+use clap::Args;
+
+const EXAMPLES: &str = "\
+Examples:
+  hangar task edit KAN-80 --priority 2
+  hangar task edit KAN-80 --criteria criteria.md";
+
+/// Change a task's text, criteria, priority, tags or base
+///
+/// A draft can be changed freely. Once it is queued, only priority and tags; once it is worked on,
+/// only the priority. Title, mandate and criteria of a test-first task can be changed again while
+/// its tests wait for approval: then they are written anew.
+///
+/// Without options on a terminal, $EDITOR opens with title, mandate and criteria.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct EditArgs {
+    /// Which task.
+    #[command(flatten)]
+    pub task: TaskArg,
+    /// New title
+    #[arg(long, value_name = "TEXT")]
+    pub title: Option<String>,
+    /// Criteria (the whole new list; one whose text stays keeps its id) and mandate.
+    #[command(flatten)]
+    pub text: TextArgs,
+    /// New priority, 1 (first) to 9 (last)
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=9))]
+    pub priority: Option<u8>,
+    /// A tag of the whole new list. May be given again and again; an empty one alone clears it
+    #[arg(long = "tag", value_name = "TAG")]
+    pub tags: Vec<String>,
+    /// New base revision (drafts only)
+    #[arg(long, value_name = "REV")]
+    pub base: Option<String>,
+}
+
+pub(super) fn run(context: &Context, args: EditArgs) -> Result<ExitStatus, CliError> {
+    let task = args.task.task.clone();
+    let mut edits = of_options(context, args)?;
+    let here = context.here();
+    if edits.is_empty() {
+        if !Printer::is_interactive() {
+            return Err(CliError::usage("nothing to change was given")
+                .hint("on a terminal $EDITOR opens without options"));
+        }
+        let draft = super::input::edit(&current(&here, &task)?)?;
+        let Some(draft) = draft else {
+            return Err(CliError::new(
+                ExitStatus::Interrupted,
+                "no title; nothing was changed",
+            ));
+        };
+        edits.title = Some(draft.title);
+        edits.mandate = Some(draft.mandate);
+        edits.criteria = Some(draft.criteria);
+    }
+    let edited = edit(&here, &task, &edits, &mut context.passphrase())?;
+    if context.printer.is_json() {
+        context.printer.json(&edited);
+    } else if edited.changed.is_empty() {
+        context.printer.notice("nothing to change");
+    } else {
+        let (id, fields) = (edited.id.short(), edited.changed.join(", "));
+        context.printer.notice(format!("changed {fields} of {id}"));
+    }
+    Ok(ExitStatus::Done)
+}
+
+fn of_options(context: &Context, args: EditArgs) -> Result<Edits, CliError> {
+    let tags: Vec<_> = args
+        .tags
+        .iter()
+        .filter(|tag| !tag.is_empty())
+        .cloned()
+        .collect();
+    Ok(Edits {
+        criteria: args.text.criteria(context)?,
+        mandate: args.text.mandate(context)?,
+        title: args.title.map(|title| title.trim().to_owned()),
+        priority: args.priority,
+        tags: (!args.tags.is_empty()).then_some(tags),
+        base: args.base,
+    })
+}

@@ -1,0 +1,61 @@
+//! Task text from files, options and the editor.
+
+use crate::app::tasks::draft::{self, Draft};
+use crate::cli::{CliError, context::Context};
+use clap::Args;
+use std::path::PathBuf;
+
+/// Where the text of a task comes from.
+#[derive(Debug, Args)]
+pub struct TextArgs {
+    /// A criterion: one sentence that can be tested. May be given again and again
+    #[arg(short, long = "criterion", value_name = "TEXT")]
+    pub criterion: Vec<String>,
+    /// Criteria from a file: a Markdown list (also with check boxes), or one a line
+    #[arg(long, value_name = "FILE")]
+    pub criteria: Option<PathBuf>,
+    /// What is to be done, in Markdown, from a file (`-` is standard input)
+    #[arg(short = 'F', long, value_name = "FILE")]
+    pub mandate_file: Option<PathBuf>,
+}
+
+impl TextArgs {
+    /// Criteria of file and options, in this order; `None` when neither was given.
+    pub(super) fn criteria(&self, context: &Context) -> Result<Option<Vec<String>>, CliError> {
+        if self.criterion.is_empty() && self.criteria.is_none() {
+            return Ok(None);
+        }
+        let mut all = match &self.criteria {
+            Some(path) => draft::read_criteria(&context.read_text(path)?)?,
+            None => Vec::new(),
+        };
+        all.extend(self.criterion.iter().map(|text| text.trim().to_owned()));
+        if let Some(index) = all.iter().position(String::is_empty) {
+            return Err(CliError::usage(format!("criterion {} is empty", index + 1)));
+        }
+        Ok(Some(all))
+    }
+
+    /// The mandate; `None` when no file was given.
+    pub(super) fn mandate(&self, context: &Context) -> Result<Option<String>, CliError> {
+        let text = self
+            .mandate_file
+            .as_deref()
+            .map(|path| context.read_text(path));
+        Ok(text.transpose()?.map(|text| text.trim().to_owned()))
+    }
+}
+
+/// Lets the person edit title, mandate and criteria. `None` when they left no title.
+pub(super) fn edit(draft: &Draft) -> Result<Option<Draft>, CliError> {
+    let edited = crate::ui::edit(&draft::template(draft), ".md")?;
+    let Some((title, mandate, criteria)) = draft::read_template(&edited)? else {
+        return Ok(None);
+    };
+    Ok(Some(Draft {
+        title,
+        mandate,
+        criteria,
+        ..draft.clone()
+    }))
+}

@@ -1,0 +1,206 @@
+//! `hangar task show`
+
+use super::TaskArg;
+use crate::app::tasks::log::Entry;
+use crate::app::tasks::show::{DecisionView, GradeView, NextStep, TaskView, VersionView, show};
+use crate::cli::{CliError, ExitStatus, context::Context};
+use crate::ui::{Label, escape, paint};
+use clap::Args;
+
+/// Show a task: text, criteria, versions, grades, timeline
+#[derive(Debug, Args)]
+pub struct ShowArgs {
+    /// Which task.
+    #[command(flatten)]
+    pub task: TaskArg,
+}
+
+pub(super) fn run(context: &Context, args: &ShowArgs) -> Result<ExitStatus, CliError> {
+    let view = show(&context.here(), &args.task.task)?;
+    for fault in &view.faults {
+        context
+            .printer
+            .warn(format!("not believed: {}", escape::line(fault)));
+    }
+    if context.printer.is_json() {
+        context.printer.json(&view);
+    } else {
+        context.printer.data(&text(&view));
+    }
+    Ok(ExitStatus::Done)
+}
+
+fn text(view: &TaskView) -> String {
+    let mut out = Vec::new();
+    out.push(paint(Label::Heading, escape::line(&view.title)));
+    out.push(String::new());
+    head(view, &mut out);
+    if let Some(summary) = &view.summary {
+        section(&mut out, "Why it ended");
+        out.push(indented(summary));
+    }
+    if !view.mandate.is_empty() {
+        section(&mut out, "Mandate");
+        out.push(indented(&view.mandate));
+    }
+    if !view.criteria.is_empty() {
+        section(&mut out, "Criteria");
+        for criterion in &view.criteria {
+            out.push(format!(
+                "  {:<4} {}",
+                criterion.id,
+                escape::line(&criterion.text)
+            ));
+        }
+    }
+    if !view.versions.is_empty() {
+        section(&mut out, "Sealed versions");
+        out.extend(view.versions.iter().map(version));
+    }
+    if !view.grades.is_empty() {
+        section(&mut out, "Grades");
+        out.extend(view.grades.iter().map(grade));
+    }
+    section(&mut out, "Timeline");
+    view.timeline.iter().for_each(|entry| line(entry, &mut out));
+    if let Some(command) = next_command(view) {
+        out.push(String::new());
+        out.push(format!("Next: {}", paint(Label::Command, command)));
+    }
+    out.push(String::new());
+    out.join("\n")
+}
+
+fn head(view: &TaskView, out: &mut Vec<String>) {
+    let mut field = |name: &str, value: String| out.push(format!("  {name:<10} {value}"));
+    field("id", paint(Label::Id, &view.id));
+    if let Some(key) = &view.key {
+        field("key", escape::line(key).into_owned());
+    }
+    let state = match view.stage {
+        Some(stage) => format!("{}, {stage}", view.state),
+        None => view.state.to_string(),
+    };
+    field("state", state);
+    field("flow", format!("{}, {}", view.flow, view.mode));
+    field("priority", view.priority.to_string());
+    let base = match &view.base_branch {
+        Some(branch) => format!("{} ({})", view.base.short(), escape::line(branch)),
+        None => view.base.short(),
+    };
+    field("base", base);
+    if !view.tags.is_empty() {
+        field("tags", escape::line(&view.tags.join(", ")).into_owned());
+    }
+    field("requester", view.requester.to_string());
+    field("created", escape::line(&view.created).into_owned());
+    if let Some(worker) = &view.worker {
+        field("held by", worker.to_string());
+    }
+    if let Some(delivery) = &view.delivery {
+        let branch = escape::line(&delivery.branch);
+        field(
+            "delivered",
+            format!("{} to {branch}", delivery.commit.short()),
+        );
+    }
+}
+
+fn section(out: &mut Vec<String>, name: &str) {
+    out.push(String::new());
+    out.push(paint(Label::Heading, name));
+}
+
+fn indented(text: &str) -> String {
+    let lines: Vec<_> = text
+        .lines()
+        .map(|line| format!("  {}", escape::line(line)).trim_end().to_owned())
+        .collect();
+    lines.join("\n")
+}
+
+fn version(version: &VersionView) -> String {
+    let (word, label) = match version.decision {
+        _ if version.set_aside => ("set aside", Label::Dim),
+        DecisionView::Open => ("waits for approval", Label::Attention),
+        DecisionView::Approved => ("approved", Label::Good),
+        DecisionView::Rejected => ("rejected", Label::Bad),
+        DecisionView::Contradicted => ("contradicted", Label::Bad),
+    };
+    let counts = &version.counts;
+    format!(
+        "  v{:<3} {}  {}: {} tests, {} fail on base, {} guards, {} criteria uncovered",
+        version.version,
+        paint(Label::Id, version.manifest.short()),
+        paint(label, word),
+        counts.tests,
+        counts.fails,
+        counts.guards,
+        counts.uncovered
+    )
+}
+
+fn grade(grade: &GradeView) -> String {
+    let (word, label) = match (grade.accepted, grade.void) {
+        (true, _) => ("accepted", Label::Good),
+        (false, true) => ("void", Label::Attention),
+        (false, false) => ("not accepted", Label::Bad),
+    };
+    let mut text = format!(
+        "  {}  {}: trust {}, verdict {}, secrecy {}",
+        paint(Label::Id, grade.grade.short()),
+        paint(label, word),
+        grade.trust,
+        grade.verdict,
+        grade.secrecy
+    );
+    if grade.after_code {
+        text.push_str(", after code");
+    }
+    for reason in &grade.reasons {
+        text.push_str(&format!("\n      {}", escape::line(reason)));
+    }
+    text
+}
+
+/// One document of a timeline.
+pub(super) fn line(entry: &Entry, out: &mut Vec<String>) {
+    out.push(format!(
+        "  {}  {}  {}",
+        paint(Label::Dim, escape::line(&entry.at)),
+        entry.by,
+        escape::line(&entry.what)
+    ));
+    if let Some(text) = &entry.text {
+        out.extend(
+            text.lines()
+                .map(|line| format!("      {}", escape::line(line))),
+        );
+    }
+    for refused in &entry.refused {
+        let text = format!("refused, no effect: {}", escape::line(refused));
+        out.push(format!("      {}", paint(Label::Attention, text)));
+    }
+}
+
+/// The command that goes on with the task.
+fn next_command(view: &TaskView) -> Option<String> {
+    let id = view.id.short();
+    Some(match view.next {
+        NextStep::Nothing => return None,
+        NextStep::Enqueue
+            if view.criteria.is_empty() && view.flow == crate::model::task::Flow::TestFirst =>
+        {
+            format!("hangar task edit {id}")
+        }
+        NextStep::Approve => format!("hangar review {id}"),
+        NextStep::Adjudicate => format!("hangar adjudicate {id} DIGEST --reason TEXT"),
+        NextStep::Enqueue
+        | NextStep::Write
+        | NextStep::Implement
+        | NextStep::Grade
+        | NextStep::Deliver
+        | NextStep::GiveUp
+        | NextStep::Reject => format!("hangar run {id}"),
+    })
+}

@@ -1,0 +1,83 @@
+//! What every command gets: where it runs, how it prints and asks.
+
+use super::args::{Color, GlobalArgs};
+use super::error::CliError;
+use crate::app::Here;
+use crate::base::redact::Secret;
+use crate::ui::{Printer, Prompts, Settings};
+use anstream::ColorChoice;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+/// Largest text that is read from a file or from standard input, in bytes.
+const MAX_INPUT: u64 = 16 << 20;
+
+/// The surroundings of one command.
+#[derive(Debug)]
+pub struct Context {
+    /// Prints.
+    pub printer: Printer,
+    /// The folder that the command is about.
+    pub dir: PathBuf,
+    /// Answer questions with yes.
+    pub yes: bool,
+    /// Leave the remote alone.
+    pub offline: bool,
+}
+
+impl Context {
+    pub(super) fn new(global: &GlobalArgs) -> Self {
+        let printer = Printer::new(Settings {
+            json: global.json,
+            quiet: global.quiet,
+            verbose: global.verbose,
+            color: match global.color {
+                Color::Auto => ColorChoice::Auto,
+                Color::Always => ColorChoice::Always,
+                Color::Never => ColorChoice::Never,
+            },
+            progress: !global.no_progress,
+        });
+        Self {
+            printer,
+            dir: global.dir.clone().unwrap_or_else(|| PathBuf::from(".")),
+            yes: global.yes,
+            offline: global.offline,
+        }
+    }
+
+    /// Where a use case runs.
+    pub fn here(&self) -> Here {
+        Here::of_process(self.dir.clone(), self.offline)
+    }
+
+    /// Asks for the passphrase of a key file.
+    pub fn passphrase(&self) -> impl FnMut(&Path) -> Option<Secret> + '_ {
+        |path| self.prompts().passphrase(path)
+    }
+
+    /// The text of a file that was named on the command line; `-` is standard input. Relative paths
+    /// start at the folder of `-C`, as with git.
+    pub fn read_text(&self, path: &Path) -> Result<String, CliError> {
+        let named = path.display();
+        let (text, source): (io::Result<String>, _) = if path == Path::new("-") {
+            let stdin = io::stdin().lock().take(MAX_INPUT);
+            (io::read_to_string(stdin), "standard input".to_owned())
+        } else {
+            let file = std::fs::File::open(self.dir.join(path));
+            let text = file.and_then(|file| io::read_to_string(file.take(MAX_INPUT)));
+            (text, named.to_string())
+        };
+        text.map_err(|error| {
+            CliError::new(
+                super::ExitStatus::Usage,
+                format!("cannot read {source}: {error}"),
+            )
+        })
+    }
+
+    /// Asks the person.
+    pub const fn prompts(&self) -> Prompts<'_> {
+        Prompts::new(&self.printer, self.yes)
+    }
+}

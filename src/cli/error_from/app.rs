@@ -1,0 +1,54 @@
+use crate::app::Error;
+use crate::cli::{CliError, ExitStatus};
+
+impl From<Error> for CliError {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Store(error) => error.into(),
+            Error::Git(error) => error.into(),
+            Error::Flow(error) => error.into(),
+            Error::Sandbox(error) => error.into(),
+            Error::Config(error) => error.into(),
+            Error::Harness(error) => error.into(),
+            Error::Discover(error) => error.into(),
+            Error::Sign(error) => error.into(),
+            Error::MachineKey(error) => error.into(),
+            Error::File(error) => error.into(),
+            Error::Codec(_) | Error::Invalid(_) | Error::KeyTaken(_) => {
+                Self::of(ExitStatus::Usage, error)
+            }
+            Error::Read { .. } => Self::of(ExitStatus::Trouble, error),
+            other => missing_or_refused(other),
+        }
+    }
+}
+
+fn missing_or_refused(error: Error) -> CliError {
+    match &error {
+        Error::AgeIdentity { .. } => CliError::of(ExitStatus::Missing, error),
+        Error::NoIdentity(_) => CliError::of(ExitStatus::Missing, error)
+            .hint("run `hangar init` here: it makes an age identity and says what an admin has to add"),
+        Error::NoKey { skipped } => {
+            let skipped = skipped.clone();
+            let error = CliError::of(ExitStatus::Missing, error)
+                .hint("make one with `hangar key new`, or load yours with `ssh-add`");
+            skipped.into_iter().fold(error, |error, reason| {
+                error.hint(format!("left out: {reason}"))
+            })
+        }
+        Error::KeyExists(_) => {
+            CliError::of(ExitStatus::Refused, error).hint("name another file with --file")
+        }
+        Error::RemoteUnreachable { .. } => CliError::of(ExitStatus::Missing, error)
+            .hint("try again when the remote can be reached")
+            .hint("if this really is a new repository: `hangar init --new`"),
+        Error::PolicyElsewhere { .. } => CliError::of(ExitStatus::Missing, error)
+            .hint("fetch it: `git fetch REMOTE refs/hangar/policy:refs/hangar/policy`, then `hangar init`")
+            .hint("if it is gone for good: `hangar init --new` founds another and changes hangar.toml"),
+        Error::OtherPolicy { .. } => CliError::of(ExitStatus::Refused, error)
+            .hint("one of the two is not what this repository agreed on; ask an admin which one is right"),
+        Error::NoConfigAtBase { .. } => CliError::of(ExitStatus::Missing, error)
+            .hint("commit the hangar.toml that `hangar init` wrote, or name another base with --base"),
+        _ => CliError::of(ExitStatus::Trouble, error),
+    }
+}

@@ -1,0 +1,16 @@
+use crate::cli::{CliError, ExitStatus};
+use crate::config::Error;
+
+impl From<Error> for CliError {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Syntax { .. } | Error::Value { .. } | Error::NotUserKey { .. } => {
+                Self::of(ExitStatus::Usage, error)
+            }
+            Error::Forbidden { .. } => Self::of(ExitStatus::Refused, error),
+            Error::Missing { .. } => Self::of(ExitStatus::Missing, error),
+            Error::Read { .. } | Error::Client { .. } => Self::of(ExitStatus::Trouble, error),
+            Error::Write(error) => error.into(),
+        }
+    }
+}

@@ -1,0 +1,53 @@
+use crate::cli::{CliError, ExitStatus};
+use crate::flow::Error;
+use crate::ui::escape;
+
+impl From<Error> for CliError {
+    fn from(error: Error) -> Self {
+        let with = |status, error, remedy: &str| {
+            let shown = Self::of(status, error);
+            if remedy.is_empty() {
+                shown
+            } else {
+                shown.hint(remedy)
+            }
+        };
+        match error {
+            Error::Store(error) => error.into(),
+            Error::Git(error) => error.into(),
+            Error::Sandbox(error) => error.into(),
+            Error::Config(error) => error.into(),
+            Error::Harness(error) => error.into(),
+            Error::Sign(error) => error.into(),
+            Error::Key(error) => error.into(),
+            Error::File(error) => error.into(),
+            Error::Missing { ref remedy, .. } => {
+                let remedy = remedy.clone();
+                with(ExitStatus::Missing, error, &remedy)
+            }
+            Error::Refused { ref remedy, .. } => {
+                let remedy = remedy.clone();
+                with(ExitStatus::Refused, error, &remedy)
+            }
+            Error::Agent { ref remedy, .. } => {
+                let remedy = remedy.clone();
+                with(ExitStatus::Trouble, error, &remedy)
+            }
+            Error::Held { ref since, .. } => {
+                let hint = format!(
+                    "claimed at {}; run it again when it is given back, or when it stayed unchanged for a lease",
+                    escape::line(since)
+                );
+                Self::of(ExitStatus::Held, error).hint(hint)
+            }
+            Error::Interrupted => Self::of(ExitStatus::Interrupted, error)
+                .hint("run it again: it goes on from what is recorded"),
+            Error::Decrypt(_) => Self::of(ExitStatus::Missing, error)
+                .hint("an admin can add you as a recipient: `hangar sealed reseal`"),
+            Error::Recipient(_) => Self::of(ExitStatus::Missing, error)
+                .hint("`hangar policy show --json` lists the recipients"),
+            Error::Bundle(_) | Error::Encrypt(_) => Self::of(ExitStatus::Refused, error),
+            Error::Pattern(_) | Error::Codec(_) => Self::of(ExitStatus::Usage, error),
+        }
+    }
+}

@@ -1,0 +1,61 @@
+use crate::base::process;
+use crate::cli::{CliError, ExitStatus};
+use crate::git::Error;
+
+impl From<Error> for CliError {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Process(error) => error.into(),
+            Error::NotARepository(_) => Self::of(ExitStatus::Missing, error)
+                .hint("go to a Git repository, name one with -C, or make one with `git init`"),
+            Error::Untrusted(ref dir) => {
+                let hint = format!(
+                    "if you trust it: `git config --global --add safe.directory {}`",
+                    dir.display()
+                );
+                Self::of(ExitStatus::Refused, error).hint(hint)
+            }
+            Error::Unsupported(_) => Self::of(ExitStatus::Missing, error),
+            Error::NoCommits => Self::of(ExitStatus::Missing, error)
+                .hint("make one: `git commit --allow-empty -m \"Begin\"`"),
+            Error::NoWorkTree => {
+                Self::of(ExitStatus::Missing, error).hint("run it in a clone with a work tree")
+            }
+            Error::Shallow => {
+                Self::of(ExitStatus::Missing, error).hint("fetch the rest: `git fetch --unshallow`")
+            }
+            Error::NotFound(_) | Error::Invalid { .. } => Self::of(ExitStatus::Usage, error),
+            Error::Path { .. } | Error::PatchDoesNotApply { .. } | Error::TooLarge { .. } => {
+                Self::of(ExitStatus::Refused, error)
+            }
+            Error::Conflict { .. } => {
+                Self::of(ExitStatus::Held, error).hint("run the command again")
+            }
+            Error::Busy { .. } => Self::of(ExitStatus::Held, error)
+                .hint("run the command again when the other process has ended"),
+            Error::NameTaken { .. } => Self::of(ExitStatus::Refused, error).hint(
+                "rename the branch that is in the way, or change `deliver.branch` in hangar.toml",
+            ),
+            Error::CheckedOut { .. } => {
+                Self::of(ExitStatus::Refused, error).hint("switch that work tree to another branch")
+            }
+            Error::File { .. } | Error::Program { .. } | Error::Store { .. } => {
+                Self::of(ExitStatus::Trouble, error)
+            }
+        }
+    }
+}
+
+impl From<process::Error> for CliError {
+    fn from(error: process::Error) -> Self {
+        match error {
+            process::Error::NotFound(ref program) => {
+                let hint = format!("install {program}, or put it on PATH");
+                Self::of(ExitStatus::Missing, error).hint(hint)
+            }
+            process::Error::Io { .. } | process::Error::TimedOut { .. } => {
+                Self::of(ExitStatus::Trouble, error)
+            }
+        }
+    }
+}

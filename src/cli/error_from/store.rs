@@ -1,0 +1,55 @@
+use crate::cli::{CliError, ExitStatus};
+use crate::model::task::Refusal;
+use crate::store::Error;
+use crate::ui::escape;
+
+impl From<Error> for CliError {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Git(error) => error.into(),
+            Error::File(error) => error.into(),
+            Error::Sign(error) => error.into(),
+            Error::Codec(_) => Self::of(ExitStatus::Usage, error),
+            Error::NoPolicy => Self::of(ExitStatus::Missing, error).hint("run `hangar init`"),
+            Error::TwoPrefixes => Self::of(ExitStatus::Refused, error)
+                .hint("find out which one is right with `git log refs/hangar/policy` and `git log refs/heads/hangar-state/policy`"),
+            Error::Policy(_) => Self::of(ExitStatus::Refused, error)
+                .hint("look at it with `git log -p refs/hangar/policy`; fetch it again from a remote that you trust"),
+            Error::Pin(_) => Self::of(ExitStatus::Refused, error)
+                .hint("nothing was changed; ask an admin which policy is right before you go on"),
+            Error::NoTask(_) => {
+                Self::of(ExitStatus::Usage, error).hint("`hangar task list --all` lists every task")
+            }
+            Error::Ambiguous { ref candidates, .. } => {
+                let hints: Vec<_> = candidates
+                    .iter()
+                    .map(|(id, title)| format!("{} {}", id.short(), escape::line(title)))
+                    .collect();
+                let error = Self::of(ExitStatus::Usage, error).hint("type more of the id:");
+                hints.into_iter().fold(error, Self::hint)
+            }
+            Error::Refused(ref refusal) => {
+                let status = of_refusal(refusal);
+                Self::of(status, error)
+            }
+            Error::NotAllowed { .. } => Self::of(ExitStatus::Refused, error)
+                .hint("`hangar policy show` says who may do what"),
+            Error::UnknownKey { .. } => Self::of(ExitStatus::Refused, error)
+                .hint("`hangar init` prints the line by which an admin adds you; `hangar key list` shows your keys"),
+            Error::LostRace(_) => {
+                Self::of(ExitStatus::Held, error).hint("run the command again")
+            }
+            Error::Document { .. } => Self::of(ExitStatus::Refused, error)
+                .hint("`hangar verify` names every fault"),
+        }
+    }
+}
+
+/// A value that the format does not take is the caller's mistake; the rest is the task's rules.
+const fn of_refusal(refusal: &Refusal) -> ExitStatus {
+    match refusal {
+        Refusal::Value(_) => ExitStatus::Usage,
+        Refusal::Held(_) | Refusal::Lease => ExitStatus::Held,
+        Refusal::State { .. } | Refusal::Locked { .. } | Refusal::Creation => ExitStatus::Refused,
+    }
+}

@@ -1,0 +1,194 @@
+//! The one printer: data goes to stdout, notices to stderr.
+
+use super::pager;
+use super::style::{Label, paint};
+use super::table::Table;
+use anstream::{AutoStream, ColorChoice};
+use serde::Serialize;
+use std::fmt;
+use std::io::{self, IsTerminal as _, Write};
+use std::sync::Mutex;
+
+/// What the user asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Settings {
+    /// One JSON document instead of text.
+    pub json: bool,
+    /// No notices.
+    pub quiet: bool,
+    /// How many times `-v` was given.
+    pub verbose: u8,
+    /// Colour.
+    pub color: ColorChoice,
+    /// Whether progress may be shown on a terminal.
+    pub progress: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            json: false,
+            quiet: false,
+            verbose: 0,
+            color: ColorChoice::Auto,
+            progress: true,
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+enum Sink {
+    #[default]
+    Open,
+    /// The reader went away; the rest is dropped without a word.
+    Closed,
+    Failed(io::Error),
+}
+
+/// Owns stdout and stderr.
+///
+/// Writing never fails at the call: a reader that went away (`hangar task list | head`) ends the
+/// output quietly, any other trouble is kept and told by [`Printer::finish`].
+#[derive(Debug, Default)]
+pub struct Printer {
+    settings: Settings,
+    sink: Mutex<Sink>,
+}
+
+impl Printer {
+    /// A printer with these settings.
+    pub fn new(settings: Settings) -> Self {
+        Self {
+            settings,
+            sink: Mutex::default(),
+        }
+    }
+
+    /// The settings.
+    pub const fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Whether the answer is one JSON document.
+    pub const fn is_json(&self) -> bool {
+        self.settings.json
+    }
+
+    /// Whether a person sits at both ends: input and notices are on a terminal.
+    pub fn is_interactive() -> bool {
+        io::stdin().is_terminal() && io::stderr().is_terminal()
+    }
+
+    /// Columns of the terminal that stdout is; `None` for a pipe or file.
+    pub fn width() -> Option<usize> {
+        let stdout = io::stdout();
+        if !stdout.is_terminal() {
+            return None;
+        }
+        let size = rustix::termios::tcgetwinsize(&stdout).ok();
+        let columns = size.map_or(0, |size| usize::from(size.ws_col));
+        Some(if columns == 0 { 80 } else { columns })
+    }
+
+    /// Writes one line of data.
+    pub fn line(&self, text: impl fmt::Display) {
+        self.data(&format!("{text}\n"));
+    }
+
+    /// Writes data as it is.
+    pub fn data(&self, text: &str) {
+        let mut stream = AutoStream::new(io::stdout().lock(), self.stdout_choice());
+        let result = stream
+            .write_all(text.as_bytes())
+            .and_then(|()| stream.flush());
+        self.note(result);
+    }
+
+    /// Writes one JSON document.
+    pub fn json<T: Serialize>(&self, document: &T) {
+        match serde_json::to_string_pretty(document) {
+            Ok(text) => self.line(text),
+            Err(error) => self.note(Err(error.into())),
+        }
+    }
+
+    /// Writes one JSON document on one line, for streams.
+    pub fn json_line<T: Serialize>(&self, document: &T) {
+        match serde_json::to_string(document) {
+            Ok(text) => self.line(text),
+            Err(error) => self.note(Err(error.into())),
+        }
+    }
+
+    /// Writes a table: fitted on a terminal, complete and tab-separated in a pipe.
+    pub fn table(&self, table: &Table) {
+        self.data(&table.render(Self::width()));
+    }
+
+    /// Shows a long text through the pager on a terminal, else writes it. No file is made.
+    pub fn page(&self, text: &str) {
+        let color = self.stdout_choice() != ColorChoice::Never;
+        if Self::width().is_none() || !pager::show(text, color) {
+            self.data(text);
+        }
+    }
+
+    /// Tells something on stderr, unless quiet.
+    pub fn notice(&self, text: impl fmt::Display) {
+        if !self.settings.quiet {
+            self.stderr(&format!("{text}\n"));
+        }
+    }
+
+    /// Warns on stderr, also when quiet.
+    pub fn warn(&self, text: impl fmt::Display) {
+        self.stderr(&format!("{} {text}\n", paint(Label::Warning, "warning:")));
+    }
+
+    /// Tells a detail on stderr, with `-v`.
+    pub fn detail(&self, text: impl fmt::Display) {
+        if self.settings.verbose > 0 {
+            self.stderr(&format!("{}\n", paint(Label::Dim, text)));
+        }
+    }
+
+    /// Writes to stderr as it is. Trouble there can be told to nobody.
+    pub fn stderr(&self, text: &str) {
+        let choice = match self.settings.color {
+            ColorChoice::Auto => AutoStream::choice(&io::stderr()),
+            other => other,
+        };
+        let mut stream = AutoStream::new(io::stderr().lock(), choice);
+        let _ = stream.write_all(text.as_bytes());
+    }
+
+    /// Trouble with stdout that was not a reader going away.
+    pub fn finish(&self) -> Result<(), io::Error> {
+        let sink = self.sink.lock().map(|mut sink| std::mem::take(&mut *sink));
+        match sink {
+            Ok(Sink::Failed(error)) => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    fn stdout_choice(&self) -> ColorChoice {
+        match self.settings.color {
+            _ if self.settings.json => ColorChoice::Never,
+            ColorChoice::Auto => AutoStream::choice(&io::stdout()),
+            other => other,
+        }
+    }
+
+    fn note(&self, result: io::Result<()>) {
+        let Err(error) = result else { return };
+        if let Ok(mut sink) = self.sink.lock()
+            && matches!(*sink, Sink::Open)
+        {
+            *sink = if error.kind() == io::ErrorKind::BrokenPipe {
+                Sink::Closed
+            } else {
+                Sink::Failed(error)
+            };
+        }
+    }
+}

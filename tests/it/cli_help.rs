@@ -1,0 +1,212 @@
+//! Words, help texts, exit codes, and JSON schemas of the command line.
+
+use crate::common::TestEnv;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+/// Every command line that prints a help text, found by walking the commands.
+fn commands() -> Vec<Vec<String>> {
+    fn walk(command: &clap::Command, path: &[String], out: &mut Vec<Vec<String>>) {
+        out.push(path.to_vec());
+        for sub in command.get_subcommands() {
+            if sub.get_name() != "help" {
+                let mut path = path.to_vec();
+                path.push(sub.get_name().to_owned());
+                walk(sub, &path, out);
+            }
+        }
+    }
+    let mut out = Vec::new();
+    walk(&hangar::cli::command(), &[], &mut out);
+    out
+}
+
+#[test]
+fn the_reference_of_every_command_is_the_committed_one() {
+    let mut reference = String::new();
+    for path in commands() {
+        let mut command = hangar::cli::command().term_width(100);
+        command.build();
+        let mut found = &mut command;
+        for word in &path {
+            found = found.find_subcommand_mut(word).unwrap();
+        }
+        let title = [&["hangar".to_owned()], path.as_slice()].concat().join(" ");
+        let text = found.render_long_help().to_string();
+        // The options of every command stand once, under the first.
+        let is_own = |line: &&str| path.is_empty() || *line != "Everywhere:";
+        let mut lines: Vec<_> = text.lines().map(str::trim_end).take_while(is_own).collect();
+        if !path.is_empty() {
+            let after = text
+                .lines()
+                .skip_while(|line| *line != "Everywhere:")
+                .skip(1);
+            lines.extend(after.skip_while(|line| line.is_empty() || line.starts_with(' ')));
+        }
+        reference.push_str(&format!("## {title}\n\n{}\n\n", lines.join("\n")));
+    }
+    insta::assert_snapshot!("reference", reference);
+}
+
+#[test]
+fn every_command_and_every_option_is_explained() {
+    let mut command = hangar::cli::command();
+    command.build();
+    fn check(command: &clap::Command) {
+        let name = command.get_bin_name().unwrap_or(command.get_name());
+        assert!(command.get_about().is_some(), "{name} has no text");
+        for arg in command.get_arguments() {
+            assert!(arg.get_help().is_some(), "{name} {}", arg.get_id());
+        }
+        command.get_subcommands().for_each(check);
+    }
+    check(&command);
+}
+
+#[test]
+fn global_options_stand_before_or_after_the_command() {
+    let env = TestEnv::new();
+    let dir = env.ready("repo");
+    for args in [
+        ["-C", "repo", "--json", "task", "list"],
+        ["task", "-C", "repo", "list", "--json"],
+        ["task", "list", "--json", "-C", "repo"],
+    ] {
+        let ran = env.hangar(env.root(), &args).success();
+        assert_eq!(ran.json()["tasks"], serde_json::json!([]));
+        assert_eq!(ran.stderr, "");
+    }
+    drop(dir);
+}
+
+#[test]
+fn wrong_usage_is_exit_2_in_text_and_in_json() {
+    let env = TestEnv::without_key();
+    for args in [
+        &["frobnicate"][..],
+        &["task"],
+        &["task", "new", "--test-first", "--plain", "x"],
+        &["task", "list", "--state", "sleeping"],
+        &["task", "new", "x", "-p", "10"],
+        &["--color", "mauve", "task", "list"],
+    ] {
+        let ran = env.hangar(env.root(), args).exits(2);
+        assert_eq!(ran.stdout, "", "{args:?}");
+        let json = [args, &["--json"]].concat();
+        let error = env.hangar(env.root(), &json).exits(2).json_error();
+        assert_eq!(error["error"]["code"], 2);
+        assert_eq!(error["error"]["kind"], "usage");
+    }
+}
+
+#[test]
+fn version_and_help_need_nothing() {
+    let env = TestEnv::without_key();
+    let bare = [("HOME", ""), ("PATH", ""), ("XDG_CONFIG_HOME", "")];
+    let ran = env
+        .hangar_with(Path::new("/"), &["--version"], &bare, "")
+        .success();
+    let version = env!("CARGO_PKG_VERSION");
+    assert_eq!(ran.stdout, format!("hangar {version}\n"));
+    env.hangar_with(Path::new("/"), &["task", "new", "--help"], &bare, "")
+        .success();
+}
+
+#[test]
+fn a_reader_that_goes_away_ends_the_output_quietly() {
+    let env = TestEnv::new();
+    let dir = env.ready("repo");
+    let script = format!(
+        "{{ {0} man; echo $? >&2; }} | true; {{ {0} completions bash; echo $? >&2; }} | true",
+        env!("CARGO_BIN_EXE_hangar")
+    );
+    let out = env
+        .command("/bin/sh", &dir)
+        .args(["-c", &script])
+        .output()
+        .unwrap();
+    assert_eq!(String::from_utf8_lossy(&out.stderr), "0\n0\n");
+}
+
+#[test]
+fn a_full_disk_under_the_output_is_told() {
+    let env = TestEnv::new();
+    let full = fs::OpenOptions::new().write(true).open("/dev/full");
+    let Ok(full) = full else { return };
+    let out = env
+        .command(env!("CARGO_BIN_EXE_hangar"), env.root())
+        .arg("man")
+        .stdout(full)
+        .output()
+        .unwrap();
+    assert_eq!(out.status.code(), Some(7));
+    let text = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert!(text.contains("cannot write the output"), "{text}");
+}
+
+#[test]
+fn completions_and_manual_pages_name_every_command() {
+    let env = TestEnv::without_key();
+    for shell in ["bash", "zsh", "fish"] {
+        let ran = env.hangar(env.root(), &["completions", shell]).success();
+        for word in ["init", "task", "policy"] {
+            assert!(ran.stdout.contains(word), "{shell}: {word}");
+        }
+    }
+    env.hangar(env.root(), &["man", "pages"]).success();
+    for path in commands() {
+        let name = [&["hangar".to_owned()], path.as_slice()].concat().join("-");
+        let page = env.root().join("pages").join(format!("{name}.1"));
+        let text = fs::read_to_string(&page).unwrap_or_default();
+        assert!(text.contains(&format!(".TH {name} 1")), "{name}");
+    }
+}
+
+/// The committed folder, by file name.
+fn committed() -> BTreeMap<String, String> {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas");
+    read_folder(&dir)
+}
+
+fn read_folder(dir: &Path) -> BTreeMap<String, String> {
+    let entries = fs::read_dir(dir).into_iter().flatten();
+    entries
+        .map(|entry| {
+            let entry = entry.unwrap();
+            let text = fs::read_to_string(entry.path()).unwrap();
+            (entry.file_name().into_string().unwrap(), text)
+        })
+        .collect()
+}
+
+#[test]
+fn the_committed_schemas_are_current() {
+    let env = TestEnv::without_key();
+    let dir = env.root().join("schemas");
+    fs::create_dir(&dir).unwrap();
+    env.hangar(env.root(), &["__schemas", "schemas"]).success();
+    let (fresh, old) = (read_folder(&dir), committed());
+    let differs: Vec<_> = fresh
+        .keys()
+        .chain(old.keys())
+        .filter(|name| fresh.get(*name) != old.get(*name))
+        .collect();
+    assert!(
+        differs.is_empty(),
+        "run `hangar __schemas schemas`; these differ: {differs:?}"
+    );
+}
+
+/// Checks a real answer against the committed schema.
+#[track_caller]
+pub(crate) fn validate(schema: &str, document: &serde_json::Value) {
+    let text = &committed()[&format!("{schema}.json")];
+    let schema: serde_json::Value = serde_json::from_str(text).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let errors: Vec<_> = validator
+        .iter_errors(document)
+        .map(|error| format!("{}: {error}", error.instance_path()))
+        .collect();
+    assert!(errors.is_empty(), "{errors:#?}\n{document:#}");
+}

@@ -1,0 +1,306 @@
+//! `hangar task …`
+
+use crate::cli_help::validate;
+use crate::common::{TestEnv, write};
+use serde_json::Value;
+use std::path::Path;
+
+fn id(env: &TestEnv, dir: &Path, args: &[&str]) -> String {
+    let args = [&["task", "new"], args].concat();
+    let id = env.hangar(dir, &args).success().text().to_owned();
+    assert_eq!(id.len(), 52, "{id}");
+    id
+}
+
+fn show(env: &TestEnv, dir: &Path, task: &str) -> Value {
+    let view = env
+        .hangar(dir, &["task", "show", task, "--json"])
+        .success()
+        .json();
+    validate("task-show", &view);
+    view
+}
+
+#[test]
+fn a_task_s_life_without_its_acceptance() {
+    let env = TestEnv::new();
+    let dir = env.ready("repo");
+    write(&dir.join("criteria.md"), "- [ ] one\n- [ ] two\n");
+    let made = env
+        .hangar_with(
+            &dir,
+            &[
+                "task",
+                "new",
+                "Add subtraction",
+                "--criteria",
+                "criteria.md",
+                "-c",
+                "three",
+                "-F",
+                "-",
+                "--key",
+                "KAN-80",
+                "--tag",
+                "rust",
+                "--json",
+            ],
+            &[],
+            "Write `sub`.\n",
+        )
+        .success()
+        .json();
+    validate("task-new", &made);
+    let id = made["id"].as_str().unwrap();
+    assert_eq!(made["flow"], "test-first");
+    let view = show(&env, &dir, "kan-80");
+    assert_eq!(view["id"], id);
+    assert_eq!(view["state"], "draft");
+    assert_eq!(view["next"], "enqueue");
+    assert_eq!(view["mandate"], "Write `sub`.");
+    assert_eq!(view["criteria"][2]["text"], "three");
+    assert_eq!(view["base_branch"], "main");
+    let short = &id[..8];
+    let edited = env
+        .hangar(
+            &dir,
+            &[
+                "task", "edit", short, "-p", "2", "-c", "three", "-c", "four", "--json",
+            ],
+        )
+        .success()
+        .json();
+    validate("task-edit", &edited);
+    assert_eq!(
+        edited["changed"],
+        serde_json::json!(["criteria", "priority"])
+    );
+    // A criterion whose text stays keeps its id; a new one takes an id that was never used.
+    assert_eq!(
+        show(&env, &dir, id)["criteria"],
+        serde_json::json!([{"id": "c3", "text": "three"}, {"id": "c4", "text": "four"}])
+    );
+    let comment = env
+        .hangar(
+            &dir,
+            &[
+                "task",
+                "comment",
+                "KAN-80",
+                "Hello\n\u{1b}[31mred",
+                "--json",
+            ],
+        )
+        .success()
+        .json();
+    validate("task-comment", &comment);
+    let acted = env
+        .hangar(&dir, &["task", "enqueue", short, "--json"])
+        .success()
+        .json();
+    validate("task-enqueue", &acted);
+    assert_eq!(acted["state"], "queued");
+    let ran = env
+        .hangar(&dir, &["task", "edit", short, "--title", "x"])
+        .exits(4);
+    assert!(
+        ran.stderr
+            .contains("title can't be changed while the task is queued"),
+        "{ran}"
+    );
+    env.hangar(&dir, &["task", "delete", short]).exits(4);
+    let acted = env
+        .hangar(
+            &dir,
+            &["task", "cancel", short, "--reason", "later", "--json"],
+        )
+        .success()
+        .json();
+    validate("task-cancel", &acted);
+    assert_eq!(show(&env, &dir, short)["summary"], "cancelled: later");
+    let acted = env
+        .hangar(
+            &dir,
+            &["task", "retry", short, "--from", "writing", "--json"],
+        )
+        .success()
+        .json();
+    validate("task-retry", &acted);
+    assert_eq!(
+        (&acted["state"], &acted["stage"]),
+        (&"queued".into(), &"writing".into())
+    );
+    let log = env
+        .hangar(&dir, &["task", "log", short, "--json"])
+        .success()
+        .json();
+    validate("task-log", &log);
+    assert_eq!(log["documents"].as_array().unwrap().len(), 6);
+    let base = made["base"].as_str().unwrap();
+    let ran = env.hangar(&dir, &["task", "show", short]).success();
+    insta::assert_snapshot!(
+        "task_show",
+        ran.snapshot(&[(short, "[TASK]"), (&base[..12], "[BASE]")])
+    );
+    env.git(&dir, &["fsck", "--strict"]);
+}
+
+#[test]
+fn lists_filter_and_give_pipes_everything() {
+    let env = TestEnv::new();
+    let dir = env.ready("repo");
+    let first = id(&env, &dir, &["First of all", "--plain"]);
+    let second = id(
+        &env,
+        &dir,
+        &["Second", "-p", "1", "--tag", "gpu", "--plain"],
+    );
+    env.hangar(&dir, &["task", "enqueue", &second]).success();
+    let third = id(&env, &dir, &["Third", "--plain"]);
+    env.hangar(&dir, &["task", "delete", &third]).success();
+    let list = |args: &[&str]| {
+        let args = [&["task", "list", "--json"], args].concat();
+        let list = env.hangar(&dir, &args).success().json();
+        validate("task-list", &list);
+        let ids = list["tasks"].as_array().unwrap().iter();
+        ids.map(|task| task["id"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(list(&[]), [second.clone(), first.clone()]);
+    assert_eq!(list(&["--state", "queued"]), [second.clone()]);
+    assert_eq!(list(&["--tag", "gpu"]), [second.clone()]);
+    assert_eq!(list(&["FIRST"]), [first.clone()]);
+    assert_eq!(list(&["--mine"]).len(), 2);
+    assert_eq!(list(&["--state", "deleted"]), [third]);
+    let ran = env.hangar(&dir, &["task", "list"]).success();
+    assert_eq!(
+        ran.stdout,
+        format!(
+            "{second}\t-\tqueued\t-\t1\talice\tSecond\n{first}\t-\tdraft\t-\t5\talice\tFirst of all\n"
+        )
+    );
+}
+
+#[test]
+fn names_of_tasks_are_prefixes_or_keys_and_never_guessed() {
+    let env = TestEnv::new();
+    let dir = env.ready("repo");
+    let one = id(&env, &dir, &["One", "--key", "#188", "--plain"]);
+    env.hangar(&dir, &["task", "show", "#188"]).success();
+    env.hangar(&dir, &["task", "show", &one[..4].to_uppercase()])
+        .success();
+    env.hangar(&dir, &["task", "show", &one[..3]]).exits(2);
+    let ran = env.hangar(&dir, &["task", "show", "zzzzzzzz"]).exits(2);
+    assert!(ran.stderr.contains("no task is called `zzzzzzzz`"), "{ran}");
+    let ran = env
+        .hangar(&dir, &["task", "new", "Two", "--key", "#188"])
+        .exits(2);
+    assert!(ran.stderr.contains("another task has the key"), "{ran}");
+}
+
+#[test]
+fn an_ambiguous_prefix_lists_the_candidates() {
+    let env = TestEnv::new();
+    let dir = env.ready("repo");
+    // Keys that differ by case only can come from two clones; here they stand for two tasks.
+    let one = id(&env, &dir, &["One", "--plain"]);
+    let tip = env.git(&dir, &["rev-parse", &format!("refs/hangar/tasks/{one}")]);
+    let mut twin = one.clone();
+    twin.replace_range(51..52, if one.ends_with('a') { "q" } else { "a" });
+    env.git(
+        &dir,
+        &["update-ref", &format!("refs/hangar/tasks/{twin}"), &tip],
+    );
+    // A copy under another name is no second task: it is told, not shown.
+    let ran = env.hangar(&dir, &["task", "list"]).success();
+    assert!(ran.stderr.contains("can't be read"), "{ran}");
+    assert_eq!(ran.stdout.lines().count(), 1);
+}
+
+#[test]
+fn many_tasks_come_from_json_lines_or_none() {
+    let env = TestEnv::new();
+    let dir = env.ready("repo");
+    let lines = "{\"title\":\"A\",\"criteria\":[\"x\"],\"key\":\"K-1\"}\n{\"title\":\"B\",\"flow\":\"plain\"}\n";
+    let ran = env
+        .hangar_with(&dir, &["task", "new", "--from", "-", "--json"], &[], lines)
+        .success();
+    let made: Vec<Value> = ran
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    made.iter().for_each(|one| validate("task-new", one));
+    assert_eq!(
+        (&made[0]["key"], &made[1]["flow"]),
+        (&"K-1".into(), &"plain".into())
+    );
+    let bad = "{\"title\":\"C\"}\n{\"title\":\"D\",\"base\":\"nowhere\"}\n";
+    env.hangar_with(&dir, &["task", "new", "--from", "-"], &[], bad)
+        .exits(2);
+    let list = env
+        .hangar(&dir, &["task", "list", "--json"])
+        .success()
+        .json();
+    assert_eq!(list["tasks"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn the_base_needs_a_hangar_toml() {
+    let env = TestEnv::new();
+    let dir = env.repo("repo", &[]);
+    env.hangar(&dir, &["init"]).success();
+    let ran = env.hangar(&dir, &["task", "new", "x"]).exits(3);
+    insta::assert_snapshot!(ran.snapshot(&[]));
+}
+
+#[test]
+fn a_title_is_needed_where_no_editor_can_open() {
+    let env = TestEnv::new();
+    let dir = env.ready("repo");
+    for args in [
+        &["task", "new"][..],
+        &["task", "new", "  "],
+        &["task", "new", "two\nlines"],
+    ] {
+        env.hangar(&dir, args).exits(2);
+    }
+    let long = "x".repeat(201);
+    env.hangar(&dir, &["task", "new", &long]).exits(2);
+    env.hangar(&dir, &["task", "new", "x", "-c", " "]).exits(2);
+    env.hangar(&dir, &["task", "new", "x", "--criteria", "missing.md"])
+        .exits(2);
+}
+
+#[test]
+fn an_untrusted_title_cannot_steer_the_terminal() {
+    let env = TestEnv::new();
+    let dir = env.ready("repo");
+    let task = id(&env, &dir, &["Bidi \u{202e}evil", "--plain"]);
+    for args in [&["task", "list"][..], &["task", "show", &task]] {
+        let ran = env.hangar(&dir, args).success();
+        assert!(ran.stdout.contains("Bidi \\u{202e}evil"), "{ran}");
+    }
+}
+
+#[test]
+fn a_read_only_repository_is_told_and_nothing_is_lost() {
+    if rustix::process::geteuid().is_root() {
+        return;
+    }
+    let env = TestEnv::new();
+    let dir = env.ready("repo");
+    let made = env
+        .command("chmod", &dir)
+        .args(["-R", "a-w", ".git"])
+        .status()
+        .unwrap();
+    assert!(made.success());
+    let ran = env.hangar(&dir, &["task", "new", "x", "--plain"]).exits(7);
+    env.command("chmod", &dir)
+        .args(["-R", "u+w", ".git"])
+        .status()
+        .unwrap();
+    assert!(ran.stderr.contains("error: "), "{ran}");
+    env.hangar(&dir, &["task", "list"]).success();
+}
