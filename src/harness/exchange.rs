@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 pub const VARIABLE: &str = "HANGAR_EXCHANGE";
 
 /// The directory inside a sandbox.
-pub const INSIDE: &str = "/exchange";
+pub const INSIDE: &str = "/run/exchange";
 
 /// The writer's tests, below the exchange directory.
 pub const SEALED: &str = "out/sealed";
@@ -143,11 +143,12 @@ mod tests {
         assert_eq!(
             paths,
             [
-                "/exchange/in/prompt.md",
-                "/exchange/in/task.json",
-                "/exchange/in/previous/tests/test_a.py",
-                "/exchange/out/sealed/.keep",
-                "/exchange/out/artifacts/.keep",
+                "/run/exchange/in/prompt.md",
+                "/run/exchange/in/task.json",
+                "/run/exchange/in/previous/tests/test_a.py",
+                "/run/exchange/out/.keep",
+                "/run/exchange/out/sealed/.keep",
+                "/run/exchange/out/artifacts/.keep",
             ]
         );
         let json: serde_json::Value = serde_json::from_slice(laid[1].bytes.expose()).unwrap();

@@ -9,7 +9,7 @@ use super::Error;
 use super::adapter::{self, Adapter, Bind, Ended, Finish, Health, Launch, Settings, Turn};
 use std::ffi::OsString;
 use std::fs;
-use std::io;
+use std::io::{self, Write as _};
 use std::os::unix::fs::symlink;
 use std::path::{Component, Path, PathBuf};
 use std::process::ExitCode;
@@ -125,7 +125,11 @@ pub fn play_main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     };
     match turn.map_or(Ok(0), |turn| play(turn, exchange, work)) {
         Ok(status) => ExitCode::from(status),
-        Err(_) => ExitCode::from(125),
+        Err(error) => {
+            // Part of the transcript, like what any agent program says.
+            let _ = writeln!(io::stderr(), "the turn cannot be played: {error}");
+            ExitCode::from(125)
+        }
     }
 }
 

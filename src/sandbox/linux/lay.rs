@@ -68,7 +68,10 @@ fn lay(root: &OwnedFd, spec: &Spec, file: &LaidFile, owner: Owner) -> Result<(),
     let (uid, gid) = (Uid::from_raw(owner.uid), Gid::from_raw(owner.gid));
     let no_link = AtFlags::SYMLINK_NOFOLLOW;
     rustix::fs::chownat(&folder, name.as_slice(), Some(uid), Some(gid), no_link)
-        .and_then(|()| rustix::fs::fchown(&folder, Some(uid), Some(gid)))
+        .and_then(|()| {
+            let itself = AtFlags::EMPTY_PATH;
+            rustix::fs::chownat(&folder, "", Some(uid), Some(gid), itself)
+        })
         .doing_on("hand over", path)
 }
 

@@ -41,7 +41,7 @@ pub(crate) fn git(dir: &Path, args: &[&str]) -> String {
         .output()
         .unwrap();
     assert!(out.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&out.stderr));
-    String::from_utf8(out.stdout).unwrap()
+    String::from_utf8_lossy(&out.stdout).into_owned()
 }
 
 pub(crate) fn clock() -> Clock {
