@@ -145,11 +145,15 @@ impl Bench {
 /// Programs of this machine.
 fn tools() -> Tools {
     let mut tools = Tools::default();
-    for name in ["python3", "node", "cargo", "rustc", "sh"] {
+    for name in ["python3", "node", "cc", "sh"] {
         if let Some(path) = hangar::base::process::find(Path::new(name)) {
             tools.insert(name, path);
         }
     }
+    // The toolchain itself, not a proxy that looks into a home directory.
+    let cargo = Path::new(env!("CARGO"));
+    tools.insert("cargo", cargo);
+    tools.insert("rustc", cargo.with_file_name("rustc"));
     tools
 }
 

@@ -6,6 +6,7 @@ mod cli_task;
 mod common;
 mod config_registries;
 mod git;
+mod grade_attacks_cargo;
 mod grade_attacks_node;
 mod grade_attacks_python;
 mod grade_exec;
