@@ -26,10 +26,10 @@ const SEALED: &[File<'_>] = &[
 ];
 const MAP: &str = r#"{"format": 1, "criteria": {"c1": ["accept::sum", "accept::more::zero"]},
     "sentinels": ["odd::odd"]}"#;
-const GOOD: &str = "pub fn add(a: i32, b: i32) -> i32 { a + b }\n";
-const WRONG: &str = "pub fn add(a: i32, b: i32) -> i32 { a - b - 1 }\n";
+pub(crate) const GOOD: &str = "pub fn add(a: i32, b: i32) -> i32 { a + b }\n";
+pub(crate) const WRONG: &str = "pub fn add(a: i32, b: i32) -> i32 { a - b - 1 }\n";
 
-fn case() -> Case<'static> {
+pub(crate) fn case() -> Case<'static> {
     Case {
         framework: Framework::Cargo,
         base: BASE,

@@ -12,6 +12,7 @@ mod grade_attacks_python;
 mod grade_exec;
 mod grade_judge;
 mod grade_kit;
+mod grade_sandboxed;
 mod harness_egress;
 mod sandbox;
 mod seal;
