@@ -12,6 +12,7 @@ mod branches;
 mod collect;
 mod durable;
 mod error;
+mod guard;
 mod history;
 mod ignore;
 mod index;

@@ -174,6 +174,11 @@ impl Repository {
         let Some(edit) = edit(name, expected, new, message) else {
             return Ok(());
         };
+        let Some(guard) = self.try_guard()? else {
+            return Err(Failure::Locked);
+        };
+        let content = new.map(|new| new.to_string()).unwrap_or_default();
+        guard.note(&self.future_locks(name, new)?, &content)?;
         let prepared =
             self.inner
                 .refs
@@ -182,16 +187,24 @@ impl Repository {
         let transaction = match prepared {
             Ok(transaction) => transaction,
             Err(error) => {
+                guard.clear()?;
                 self.refresh_packed(true)?;
                 self.check_expected(name, expected)?;
                 return Err(self.classify(name, &error));
             }
         };
-        // The lock is ours: what is read now stays. Dropping the transaction gives the lock back.
+        // The lock is ours: what is read now stays.
         self.refresh_packed(true)?;
-        self.check_expected(name, expected)?;
-        if new.is_some() {
-            self.sync_lock(name)?;
+        let ready = self
+            .check_expected(name, expected)
+            .and_then(|()| match new {
+                Some(_) => self.sync_lock(name),
+                None => Ok(()),
+            });
+        if let Err(error) = ready {
+            transaction.rollback();
+            guard.clear()?;
+            return Err(error.into());
         }
         let who = gix::actor::Signature {
             name: "hangar".into(),
@@ -202,6 +215,7 @@ impl Repository {
         transaction
             .commit(who.to_ref(&mut buffer))
             .map_err(store("update a ref"))?;
+        guard.clear()?;
         Ok(self.sync_ref_folder(name)?)
     }
 
@@ -335,6 +349,22 @@ impl Repository {
             .into_os_string();
         path.push(".lock");
         path.into()
+    }
+
+    /// The lock files that a transaction will make.
+    fn future_locks(&self, name: &FullName, new: Option<ObjectId>) -> Result<Vec<PathBuf>, Error> {
+        let mut locks = vec![self.lock_path(name)];
+        // A ref that is deleted goes from packed-refs too.
+        let packed = self
+            .inner
+            .refs
+            .cached_packed_buffer()
+            .map_err(store("read packed-refs"))?;
+        let in_packed = packed.is_some_and(|packed| packed.find(name.as_ref()).is_ok());
+        if new.is_none() && in_packed {
+            locks.push(self.inner.refs.packed_refs_path().with_extension("lock"));
+        }
+        Ok(locks)
     }
 
     /// The lock file becomes the ref by a rename; its content must be on disk before.

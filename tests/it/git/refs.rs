@@ -1,7 +1,9 @@
 use super::{Sample, git};
+use hangar::base::process::Run;
 use hangar::git::{Error, Expected, Repository, check_ref_name};
 use hangar::model::object_id::ObjectId;
 use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 use std::thread;
 
 const NAME: &str = "refs/hangar/tasks/abc";
@@ -251,6 +253,111 @@ fn a_ref_never_seems_to_vanish() {
                 }
             });
         }
+    });
+}
+
+/// Not a test by itself: the body of one process of the two tests below.
+#[test]
+fn writer_process() {
+    let Some(dir) = std::env::var_os("HANGAR_TEST_WRITER") else {
+        return;
+    };
+    let repository = Repository::discover(dir.as_ref()).unwrap();
+    let head = repository.head().unwrap().unwrap();
+    let tree = repository.read_commit(head).unwrap().tree;
+    for step in 0..3 {
+        loop {
+            let seen = repository.read_ref(NAME).unwrap();
+            let draft = hangar::git::CommitDraft {
+                tree,
+                parents: seen.into_iter().collect(),
+                author_name: std::process::id().to_string(),
+                author_email: String::new(),
+                time_seconds: 0,
+                message: format!("{}.{step}", std::process::id()),
+            };
+            let commit = repository.write_commit(&draft).unwrap();
+            match repository.update_ref(NAME, seen.into(), Some(commit), "") {
+                Ok(()) => break,
+                Err(Error::Conflict { .. } | Error::Busy { .. }) => {}
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+}
+
+fn writer(dir: &std::path::Path) -> Run {
+    Run::new(std::env::current_exe().unwrap())
+        .args(["--exact", "git::refs::writer_process"])
+        .inherit(&["PATH"])
+        .env("HANGAR_TEST_WRITER", dir)
+}
+
+#[test]
+fn twenty_processes_lose_no_update() {
+    let (sample, _) = sample_with_blobs(0);
+    let dir = sample.dir();
+    thread::scope(|scope| {
+        for _ in 0..20 {
+            scope.spawn(|| assert!(writer(&dir).output().unwrap().status.success()));
+        }
+    });
+    assert_eq!(git(&dir, &["rev-list", "--count", NAME]), "60");
+    super::fsck(&dir);
+}
+
+/// Writers are killed at any moment; the next one goes on, and nothing is half done.
+#[test]
+#[ignore = "heavy: starts and kills a hundred processes"]
+fn killed_writers_leave_refs_whole_and_free() {
+    let (sample, _) = sample_with_blobs(0);
+    let dir = sample.dir();
+    for round in 0_u64..100 {
+        let time = std::time::Duration::from_micros(3000 + round * 400);
+        // Timing out is being killed.
+        let _ = writer(&dir).timeout(time).output();
+    }
+    assert!(writer(&dir).output().unwrap().status.success());
+    super::fsck(&dir);
+    assert!(!fs::exists(dir.join(".git").join(format!("{NAME}.lock"))).unwrap());
+}
+
+#[test]
+fn only_lock_files_of_a_dead_writer_are_removed() {
+    let (sample, ids) = sample_with_blobs(2);
+    let repository = sample.open();
+    repository
+        .update_ref(NAME, Expected::Absent, Some(ids[0]), "")
+        .unwrap();
+    let lock = sample.dir().join(".git").join(format!("{NAME}.lock"));
+    let note = sample.dir().join(".git/hangar/refs.held");
+    assert!(!note.exists());
+    // As a writer leaves it that died before its rename.
+    sample.put(&format!(".git/{NAME}.lock"), format!("{}\n", ids[1]));
+    sample.put(
+        ".git/hangar/refs.held",
+        format!("{} {}\n", ids[1], lock.display()),
+    );
+    repository
+        .update_ref(NAME, Expected::At(ids[0]), Some(ids[1]), "")
+        .unwrap();
+    assert!(!note.exists() && !lock.exists());
+    // The same note, but another file: somebody else's.
+    sample.put(&format!(".git/{NAME}.lock"), "");
+    sample.put(
+        ".git/hangar/refs.held",
+        format!("{} {}\n", ids[1], lock.display()),
+    );
+    let before = fs::metadata(&lock).unwrap().ino();
+    thread::scope(|scope| {
+        let update = scope.spawn(|| {
+            let repository = sample.open();
+            repository.update_ref(NAME, Expected::At(ids[1]), Some(ids[0]), "")
+        });
+        thread::sleep(std::time::Duration::from_millis(100));
+        assert_eq!(fs::metadata(&lock).unwrap().ino(), before);
+        fs::remove_file(&lock).unwrap();
+        update.join().unwrap().unwrap();
     });
 }
 

@@ -1,0 +1,111 @@
+//! One writer of refs at a time among hangar's own processes, and what a killed one left.
+//!
+//! Git's lock of a ref is a file: a process that dies while it holds one leaves the ref locked for
+//! ever. So each writer notes which lock files it is about to make; whoever holds the guard next
+//! (the kernel frees it when a process dies) and finds such a note removes those files: at once
+//! where they hold what the note says, else when they stay the same for some seconds, since the git
+//! program may have made them in between.
+
+use super::error::{Error, file};
+use super::patch::put;
+use super::repository::Repository;
+use crate::base::files::{self, Attempt, Lock};
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long a lock file of unknown origin must stay the same to count as left behind.
+const SETTLE: Duration = Duration::from_secs(3);
+
+/// Held while a ref is changed.
+pub(super) struct Guard {
+    _lock: Lock,
+    note: PathBuf,
+}
+
+impl Repository {
+    /// The guard, if no other process has it. Removes lock files that a killed holder left.
+    pub(super) fn try_guard(&self) -> Result<Option<Guard>, Error> {
+        let dir = self.hangar_dir();
+        if !dir.is_dir() {
+            files::create_private_dir(&dir)?;
+        }
+        let Attempt::Taken(lock) = files::try_lock(&dir.join("refs.lock"))? else {
+            return Ok(None);
+        };
+        let guard = Guard {
+            _lock: lock,
+            note: dir.join("refs.held"),
+        };
+        guard.recover()?;
+        Ok(Some(guard))
+    }
+}
+
+impl Guard {
+    /// Notes the lock files that this process is about to make, and what it will write to them
+    /// (nothing: not known). Before the first of them is made.
+    pub(super) fn note(&self, locks: &[PathBuf], content: &str) -> Result<(), Error> {
+        let lines: Vec<_> = locks
+            .iter()
+            .filter_map(|lock| Some(format!("{content} {}\n", lock.to_str()?)))
+            .collect();
+        put(&self.note, lines.concat().as_bytes())
+    }
+
+    /// None is held any more.
+    pub(super) fn clear(&self) -> Result<(), Error> {
+        match fs::remove_file(&self.note) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(file("remove", &self.note)(error))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn recover(&self) -> Result<(), Error> {
+        let Ok(text) = fs::read_to_string(&self.note) else {
+            return Ok(());
+        };
+        for (content, path) in text.lines().filter_map(|line| line.split_once(' ')) {
+            remove_if_dead(Path::new(path), content)?;
+        }
+        self.clear()
+    }
+}
+
+/// Removes a lock file that a killed writer announced. With the announced content it is that one;
+/// otherwise it may be the git program's, which is done with it soon.
+fn remove_if_dead(path: &Path, content: &str) -> Result<(), Error> {
+    let Some(first) = identity(path) else {
+        return Ok(());
+    };
+    let found = fs::read(path).unwrap_or_default();
+    let ours = !content.is_empty() && found.trim_ascii() == content.as_bytes();
+    let end = Instant::now() + SETTLE;
+    while !ours && Instant::now() < end {
+        thread::sleep(Duration::from_millis(10));
+        if identity(path).as_ref() != Some(&first) {
+            return Ok(());
+        }
+    }
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(file("remove", path)(error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Which file this is: inode and time of its content.
+fn identity(path: &Path) -> Option<String> {
+    let meta = fs::symlink_metadata(path).ok()?;
+    Some(format!(
+        "{} {}.{:09}",
+        meta.ino(),
+        meta.mtime(),
+        meta.mtime_nsec()
+    ))
+}
