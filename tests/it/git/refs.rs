@@ -187,7 +187,7 @@ fn twenty_writers_lose_no_update() {
     };
     thread::scope(|scope| {
         for worker in 0..20 {
-            scope.spawn(move || (0..3).for_each(|step| add(worker, step)));
+            scope.spawn(move || (0..2).for_each(|step| add(worker, step)));
         }
         // Packing moves the value under everybody's feet.
         scope.spawn(|| {
@@ -211,12 +211,12 @@ fn twenty_writers_lose_no_update() {
             }
         });
     });
-    assert_eq!(git(&dir, &["rev-list", "--count", NAME]), "60");
+    assert_eq!(git(&dir, &["rev-list", "--count", NAME]), "40");
     let subjects = git(&dir, &["log", "--format=%s", NAME]);
     let mut subjects: Vec<_> = subjects.lines().collect();
     subjects.sort_unstable();
     subjects.dedup();
-    assert_eq!(subjects.len(), 60);
+    assert_eq!(subjects.len(), 40);
 }
 
 /// Each reader sees the ref all the time, although it moves between loose and packed.
@@ -233,7 +233,7 @@ fn a_ref_never_seems_to_vanish() {
         scope.spawn(|| {
             let repository = Repository::discover(&dir).unwrap();
             let mut at = 0;
-            for _ in 0..30 {
+            for _ in 0..15 {
                 repository
                     .update_ref(NAME, Expected::At(ids[at]), Some(ids[1 - at]), "")
                     .unwrap();
@@ -294,6 +294,7 @@ fn writer(dir: &std::path::Path) -> Run {
 }
 
 #[test]
+#[ignore = "heavy: starts twenty processes that sync to disk"]
 fn twenty_processes_lose_no_update() {
     let (sample, _) = sample_with_blobs(0);
     let dir = sample.dir();
