@@ -8,6 +8,7 @@ mod log;
 mod new;
 mod show;
 
+use crate::cli::args::TaskArg;
 use crate::cli::{CliError, ExitStatus, context::Context};
 use clap::{Args, Subcommand};
 
@@ -41,14 +42,6 @@ pub use list::ListArgs;
 pub use log::LogArgs;
 pub use new::NewArgs;
 pub use show::ShowArgs;
-
-/// The task that a command is about.
-#[derive(Debug, Args)]
-pub struct TaskArg {
-    /// Task: its id, the beginning of its id, or its external key (KAN-80)
-    #[arg(value_name = "TASK")]
-    pub task: String,
-}
 
 pub(super) fn run(context: &Context, args: TaskArgs) -> Result<ExitStatus, CliError> {
     match args.command {
