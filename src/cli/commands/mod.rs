@@ -7,6 +7,7 @@ pub mod config;
 pub mod deinit;
 pub mod deliver;
 pub mod demo;
+pub mod doctor;
 pub mod grade;
 pub mod harness;
 pub mod init;
@@ -34,6 +35,7 @@ use clap::Subcommand;
 pub enum Command {
     Init(init::InitArgs),
     Deinit(deinit::DeinitArgs),
+    Doctor(doctor::DoctorArgs),
     Task(task::TaskArgs),
     Policy(policy::PolicyArgs),
     Key(key::KeyArgs),
@@ -48,6 +50,7 @@ pub(super) fn run(context: &Context, command: Command) -> Result<ExitStatus, Cli
     match command {
         Command::Init(args) => init::run(context, &args),
         Command::Deinit(args) => deinit::run(context, &args),
+        Command::Doctor(args) => doctor::run(context, &args),
         Command::Task(args) => task::run(context, args),
         Command::Policy(args) => policy::run(context, &args),
         Command::Key(args) => key::run(context, args),

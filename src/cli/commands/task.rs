@@ -8,7 +8,6 @@ mod log;
 mod new;
 mod show;
 
-use crate::cli::args::TaskArg;
 use crate::cli::{CliError, ExitStatus, context::Context};
 use clap::{Args, Subcommand};
 
