@@ -4,6 +4,7 @@
 //! know arguments, colours or exit codes.
 
 pub mod config;
+pub mod doctor;
 pub mod error;
 pub mod harness;
 pub mod here;

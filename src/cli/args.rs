@@ -96,3 +96,20 @@ pub struct GlobalArgs {
     #[arg(long, global = true)]
     pub offline: bool,
 }
+
+/// The task that a command is about.
+#[derive(Debug, Clone, Args)]
+pub struct TaskArg {
+    /// Task: its id, the beginning of its id, or its external key (KAN-80)
+    #[arg(value_name = "TASK")]
+    pub task: String,
+}
+
+/// The task that a command is about, where it may be left out when only one can be meant.
+#[derive(Debug, Clone, Args)]
+pub struct MaybeTaskArg {
+    /// Task: its id, the beginning of its id, or its external key (KAN-80) [default: the only one
+    /// that can be meant]
+    #[arg(value_name = "TASK")]
+    pub task: Option<String>,
+}

@@ -21,6 +21,7 @@ use args::Cli;
 use clap::{CommandFactory as _, FromArgMatches as _};
 use context::Context;
 use std::ffi::OsString;
+use std::panic::PanicHookInfo;
 use std::process::ExitCode;
 
 /// Runs the command line of this process.
@@ -29,9 +30,28 @@ pub fn main() -> ExitCode {
     if let Some(code) = hidden::run(&args) {
         return code;
     }
-    let cli = match parse(&args) {
+    std::panic::set_hook(Box::new(tell_bug));
+    // Unwinding has run every destructor by then: locks are free, sandboxes are dead.
+    std::panic::catch_unwind(|| run(&args)).unwrap_or(ExitStatus::Trouble.into())
+}
+
+/// A panic is a fault of hangar. Its message stays out: it may quote what must not be shown.
+fn tell_bug(info: &PanicHookInfo<'_>) {
+    let place = info.location().map(ToString::to_string);
+    let place = place.unwrap_or_else(|| "an unknown place".into());
+    let version = env!("CARGO_PKG_VERSION");
+    let error = CliError::new(
+        ExitStatus::Trouble,
+        format!("hangar {version} has a fault at {place}"),
+    );
+    let hint = "what was recorded is whole; please report this with the command that you typed";
+    error.hint(hint).show(&Printer::default());
+}
+
+fn run(args: &[OsString]) -> ExitCode {
+    let cli = match parse(args) {
         Ok(cli) => cli,
-        Err(error) => return usage(&error, &args),
+        Err(error) => return usage(&error, args),
     };
     let context = Context::new(&cli.global);
     let status = match commands::run(&context, cli.command) {

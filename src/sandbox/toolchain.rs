@@ -66,6 +66,8 @@ fn always_there(path: &Path) -> bool {
         "/lib32",
         "/lib64",
         "/nix/store",
+        // Debian's links between programs in /usr.
+        "/etc/alternatives",
     ]
     .iter()
     .any(|prefix| path.starts_with(prefix))

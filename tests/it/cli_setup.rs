@@ -442,3 +442,107 @@ fn harnesses_are_listed_and_checked() {
         .json();
     assert_eq!(list["pair"]["ready"], false);
 }
+
+#[test]
+fn doctor_says_what_is_missing_and_ends_with_3_until_nothing_is() {
+    let env = TestEnv::new();
+    let dir = env.repo("repo", &[("tests/test_a.py", "import unittest\n")]);
+    let check = |report: &serde_json::Value, name: &str| {
+        let all = report["checks"].as_array().unwrap();
+        let found = all.iter().find(|check| check["name"] == name);
+        found.map_or("absent".to_owned(), |check| {
+            check["state"].as_str().unwrap().to_owned()
+        })
+    };
+    let report = env.hangar(&dir, &["doctor", "--json"]).exits(3).json();
+    validate("doctor", &report);
+    assert_eq!(report["ready"], false);
+    assert_eq!(check(&report, "git"), "ok");
+    assert_eq!(check(&report, "policy"), "missing");
+    assert!(
+        report["without_sandbox"]
+            .as_array()
+            .unwrap()
+            .contains(&"verify".into())
+    );
+    env.hangar(&dir, &["init"]).success();
+    let report = env.hangar(&dir, &["doctor", "--json"]).exits(3).json();
+    assert_eq!(check(&report, "policy"), "ok");
+    assert_eq!(check(&report, "hangar.toml"), "missing");
+    env.git(&dir, &["add", "-A"]);
+    env.git(&dir, &["commit", "-q", "-m", "set up"]);
+    let ran = env.hangar(&dir, &["doctor", "--json"]);
+    let report = ran.json();
+    for name in [
+        "your key",
+        "worker key",
+        "grader key",
+        "hangar.toml",
+        "reading hidden tests",
+    ] {
+        assert_eq!(check(&report, name), "ok", "{name}");
+    }
+    // Whether sandboxes work is the machine's; the answer and the exit code must agree.
+    let ready = report["ready"].as_bool().unwrap();
+    assert_eq!(ran.code, Some(if ready { 0 } else { 3 }), "{ran}");
+    // Nothing was changed by looking.
+    assert_eq!(env.git(&dir, &["status", "--porcelain"]), "");
+    let outside = env
+        .hangar(env.home(), &["doctor", "--json"])
+        .exits(3)
+        .json();
+    assert_eq!(check(&outside, "repository"), "missing");
+}
+
+#[test]
+fn hangar_toml_is_tuned_to_the_framework_that_is_found() {
+    let env = TestEnv::new();
+    for (name, files, framework) in [
+        (
+            "py",
+            &[
+                ("pyproject.toml", "[tool.pytest.ini_options]\n"),
+                ("tests/test_a.py", "def test_a():\n    pass\n"),
+            ][..],
+            "pytest",
+        ),
+        (
+            "unit",
+            &[(
+                "tests/test_a.py",
+                "import unittest\n\nclass A(unittest.TestCase):\n    pass\n",
+            )],
+            "unittest",
+        ),
+        (
+            "rs",
+            &[
+                (
+                    "Cargo.toml",
+                    "[package]\nname = \"x\"\nversion = \"0.1.0\"\n",
+                ),
+                ("src/lib.rs", ""),
+            ],
+            "cargo",
+        ),
+        (
+            "js",
+            &[
+                ("package.json", "{\"scripts\":{\"test\":\"node --test\"}}\n"),
+                ("test/a.test.js", "require('node:test');\n"),
+            ],
+            "node",
+        ),
+        ("none", &[("README.md", "hello\n")], "exec"),
+    ] {
+        let dir = env.repo(name, files);
+        let report = env.hangar(&dir, &["init", "--json"]).success().json();
+        let text = fs::read_to_string(dir.join("hangar.toml")).unwrap();
+        let line = format!("\nframework = \"{framework}\"\n");
+        assert!(text.contains(&line), "{name}: {text}");
+        let told = report.get("framework").and_then(|word| word.as_str());
+        assert_eq!(told, (framework != "exec").then_some(framework), "{name}");
+        let list = env.hangar(&dir, &["config", "list"]).success();
+        assert_eq!(list.stderr, "", "{name}");
+    }
+}

@@ -27,10 +27,10 @@ const SEALED: &[File<'_>] = &[
 const MAP: &str = r#"{"format": 1, "criteria": {"c1": ["tests/add.test.mjs > sum",
     "tests/add.test.mjs > more > zero", "tests/add.test.mjs > more > deep"]},
     "sentinels": ["tests/odd.test.mjs > odd"]}"#;
-const GOOD: &str = "export function add(a, b) { return a + b; }\n";
-const WRONG: &str = "export function add(a, b) { return a - b; }\n";
+pub(crate) const GOOD: &str = "export function add(a, b) { return a + b; }\n";
+pub(crate) const WRONG: &str = "export function add(a, b) { return a - b; }\n";
 
-fn case() -> Case<'static> {
+pub(crate) fn case() -> Case<'static> {
     Case {
         framework: Framework::Node,
         base: BASE,

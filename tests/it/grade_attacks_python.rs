@@ -48,8 +48,8 @@ const UNITTEST_MAP: &str = r#"{"format": 1, "criteria": {"c1":
     ["tests/test_add.py::Sum::test_sum", "tests/test_add.py::More::test_table"]},
     "sentinels": ["tests/test_odd.py::Odd::test_odd"]}"#;
 
-const GOOD: &str = "def add(a, b):\n    return a + b\n";
-const WRONG: &str = "def add(a, b):\n    return a - b\n";
+pub(crate) const GOOD: &str = "def add(a, b):\n    return a + b\n";
+pub(crate) const WRONG: &str = "def add(a, b):\n    return a - b\n";
 
 /// The interpreter that has pytest: `HANGAR_TEST_PYTHON`, or the first `python3`.
 fn interpreter() -> std::path::PathBuf {
@@ -61,7 +61,7 @@ fn tune(suite: &mut Suite) {
     suite.plan.verdict = CROSSCHECKED;
 }
 
-fn cases() -> [Case<'static>; 2] {
+pub(crate) fn cases() -> [Case<'static>; 2] {
     [
         Case {
             framework: Framework::Pytest,

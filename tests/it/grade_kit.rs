@@ -145,11 +145,15 @@ impl Bench {
 /// Programs of this machine.
 fn tools() -> Tools {
     let mut tools = Tools::default();
-    for name in ["python3", "node", "cargo", "rustc", "sh"] {
+    for name in ["python3", "node", "cc", "sh"] {
         if let Some(path) = hangar::base::process::find(Path::new(name)) {
             tools.insert(name, path);
         }
     }
+    // The toolchain itself, not a proxy that looks into a home directory.
+    let cargo = Path::new(env!("CARGO"));
+    tools.insert("cargo", cargo);
+    tools.insert("rustc", cargo.with_file_name("rustc"));
     tools
 }
 
@@ -239,17 +243,26 @@ impl Case<'_> {
         (bench, criteria)
     }
 
-    /// Grades a patch: the suite alone, then the sentinels among all others.
+    /// Grades a patch with plain processes: the suite alone, then the sentinels among all others.
     pub(crate) fn grade(&self, patch: &[File<'_>]) -> Judgement {
+        self.grade_with(|bench, ids| {
+            bench.lay(patch, true);
+            (bench.run(ids), true)
+        })
+    }
+
+    /// Grades with another way to run tests. It tells whether the sealed files stayed the same.
+    pub(crate) fn grade_with(
+        &self,
+        mut run: impl FnMut(&Bench, &[TestId]) -> (RunReport, bool),
+    ) -> Judgement {
         let (bench, criteria) = self.bench();
         let expected: Vec<TestId> = criteria.expected().into_iter().collect();
-        bench.lay(patch, true);
-        let suite = bench.run(&expected);
-        bench.lay(patch, true);
+        let (suite, intact) = run(&bench, &expected);
         let mut sample = expected.clone();
         sample.extend(criteria.sentinels().iter().cloned());
         sample.rotate_right(1);
-        let sentinels = (!criteria.sentinels().is_empty()).then(|| bench.run(&sample));
+        let sentinels = (!criteria.sentinels().is_empty()).then(|| run(&bench, &sample).0);
         let base: BTreeMap<TestId, BaseStatus> = expected
             .iter()
             .map(|id| (id.clone(), BaseStatus::Fails))
@@ -265,7 +278,7 @@ impl Case<'_> {
             canary: Canary::Clean,
             trust: Trust::Sealed,
             shielded: true,
-            tests_intact: true,
+            tests_intact: intact,
             tree_intact: true,
         })
     }

@@ -1,15 +1,28 @@
 //! One file per command. This one only lists and dispatches them.
 
+pub mod adjudicate;
+pub mod approve;
 pub mod completions;
 pub mod config;
 pub mod deinit;
+pub mod deliver;
+pub mod demo;
+pub mod doctor;
+pub mod grade;
 pub mod harness;
 pub mod init;
 pub mod key;
 pub mod man;
 pub mod policy;
+pub mod reject;
+pub mod review;
+pub mod run;
 pub(super) mod schemas;
+pub mod seal;
+pub mod sealed;
+pub mod submit;
 pub mod task;
+pub mod verify;
 
 use super::context::Context;
 use super::error::CliError;
@@ -22,6 +35,7 @@ use clap::Subcommand;
 pub enum Command {
     Init(init::InitArgs),
     Deinit(deinit::DeinitArgs),
+    Doctor(doctor::DoctorArgs),
     Task(task::TaskArgs),
     Policy(policy::PolicyArgs),
     Key(key::KeyArgs),
@@ -36,6 +50,7 @@ pub(super) fn run(context: &Context, command: Command) -> Result<ExitStatus, Cli
     match command {
         Command::Init(args) => init::run(context, &args),
         Command::Deinit(args) => deinit::run(context, &args),
+        Command::Doctor(args) => doctor::run(context, &args),
         Command::Task(args) => task::run(context, args),
         Command::Policy(args) => policy::run(context, &args),
         Command::Key(args) => key::run(context, args),
@@ -43,5 +58,32 @@ pub(super) fn run(context: &Context, command: Command) -> Result<ExitStatus, Cli
         Command::Harness(args) => harness::run(context, args),
         Command::Completions(args) => completions::run(context, &args),
         Command::Man(args) => man::run(context, &args),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Args;
+
+    fn check<T: Args>(name: &'static str) {
+        let command = clap::Command::new(name);
+        T::augment_args(command).debug_assert();
+    }
+
+    #[test]
+    fn arguments_of_the_acceptance_commands_are_well_formed() {
+        check::<adjudicate::AdjudicateArgs>("adjudicate");
+        check::<approve::ApproveArgs>("approve");
+        check::<deliver::DeliverArgs>("deliver");
+        check::<demo::DemoArgs>("demo");
+        check::<grade::GradeArgs>("grade");
+        check::<reject::RejectArgs>("reject");
+        check::<review::ReviewArgs>("review");
+        check::<run::RunArgs>("run");
+        check::<seal::SealArgs>("seal");
+        check::<sealed::SealedArgs>("sealed");
+        check::<submit::SubmitArgs>("submit");
+        check::<verify::VerifyArgs>("verify");
     }
 }

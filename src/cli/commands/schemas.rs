@@ -1,7 +1,7 @@
 //! `hangar __schemas DIR`: writes the JSON schema of every answer. Hidden; a test compares the
 //! result with the committed folder.
 
-use crate::app::{config, harness, keys, policy, setup, tasks};
+use crate::app::{config, doctor, harness, keys, policy, setup, tasks};
 use crate::base::files;
 use crate::cli::error::ErrorDocument;
 use schemars::{JsonSchema, Schema, generate::SchemaSettings};
@@ -16,6 +16,7 @@ const SCHEMAS: &[Entry] = &[
     ("error", schema::<ErrorDocument>),
     ("init", schema::<setup::InitReport>),
     ("deinit", schema::<setup::deinit::DeinitReport>),
+    ("doctor", schema::<doctor::Report>),
     ("task-new", schema::<tasks::new::NewTask>),
     ("task-list", schema::<tasks::list::TaskList>),
     ("task-show", schema::<tasks::show::TaskView>),

@@ -42,14 +42,6 @@ pub use log::LogArgs;
 pub use new::NewArgs;
 pub use show::ShowArgs;
 
-/// The task that a command is about.
-#[derive(Debug, Args)]
-pub struct TaskArg {
-    /// Task: its id, the beginning of its id, or its external key (KAN-80)
-    #[arg(value_name = "TASK")]
-    pub task: String,
-}
-
 pub(super) fn run(context: &Context, args: TaskArgs) -> Result<ExitStatus, CliError> {
     match args.command {
         TaskCommand::New(args) => new::run(context, args),

@@ -3,12 +3,15 @@
 //!
 //! Adding one: a file here, a variant of [`Framework`], a line in [`adapter`] and in [`ALL`].
 
+mod cargo;
 mod exec;
 mod js_scan;
+mod libtest;
 mod node;
 
 mod pytest;
 mod python;
+mod rust_scan;
 mod tap;
 mod unittest;
 
@@ -111,7 +114,7 @@ pub fn adapter(framework: Framework) -> &'static dyn Adapter {
     match framework {
         Framework::Pytest => &pytest::Pytest,
         Framework::Unittest => &unittest::Unittest,
-        Framework::Cargo => todo!(),
+        Framework::Cargo => &cargo::Cargo,
         Framework::Node => &node::Node,
         Framework::Tap => &tap::Tap,
         Framework::Exec => &exec::Exec,

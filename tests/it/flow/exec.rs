@@ -42,23 +42,38 @@ fn from_a_task_to_a_delivered_branch() {
     assert!(matches!(stop, Stop::Waiting { version: 1, .. }), "{stop:?}");
     world.decide(&id, Action::Approve, "");
     let stop = drive(&host, &store, &id, None).unwrap();
-    let Stop::Delivered(delivered) = stop else { panic!("{stop:?}") };
+    let Stop::Delivered(delivered) = stop else {
+        panic!("{stop:?}")
+    };
     assert_eq!(delivered.branch, "hangar/KAN-80");
 
     let dossier = store.dossier(&id).unwrap();
     assert_eq!(dossier.history.task.state, State::Done);
     assert!(dossier.faults.is_empty(), "{:?}", dossier.faults);
-    assert_eq!(dossier.grades.len(), 2, "the wrong patch was graded, then the right one");
+    assert_eq!(
+        dossier.grades.len(),
+        2,
+        "the wrong patch was graded, then the right one"
+    );
     assert!(!dossier.grades[0].value().accepted);
     let grade = dossier.grades[1].value();
     assert!(grade.accepted, "{:?}", grade.reasons);
     assert!(grade.trust >= Trust::Sealed, "{:?}", grade.sandbox);
     assert_eq!(grade.secrecy, Secrecy::Confined);
-    assert_eq!(git(&world.repo_dir(), &["show", "hangar/KAN-80:calc.sh"]), "echo $(($1 - $2))\n");
+    assert_eq!(
+        git(&world.repo_dir(), &["show", "hangar/KAN-80:calc.sh"]),
+        "echo $(($1 - $2))\n"
+    );
     git(&world.repo_dir(), &["fsck", "--strict"]);
     // No object of any ref holds a line of a hidden test.
-    let objects = git(&world.repo_dir(), &["cat-file", "--batch-all-objects", "--batch", "--buffer"]);
-    assert!(!objects.contains("calc.sh 5 3)"), "a hidden test is in the object database");
+    let objects = git(
+        &world.repo_dir(),
+        &["cat-file", "--batch-all-objects", "--batch", "--buffer"],
+    );
+    assert!(
+        !objects.contains("calc.sh 5 3)"),
+        "a hidden test is in the object database"
+    );
 }
 
 #[test]
@@ -77,7 +92,10 @@ fn a_rejection_gives_a_second_version_and_a_run_can_stop_at_a_stage() {
     assert_eq!(stop, Stop::Until(Stage::Implementing));
     let dossier = store.dossier(&id).unwrap();
     assert_eq!(dossier.seals.len(), 2);
-    assert_eq!(dossier.seals[1].value().previous, Some(dossier.seals[0].digest()));
+    assert_eq!(
+        dossier.seals[1].value().previous,
+        Some(dossier.seals[0].digest())
+    );
     assert_eq!(dossier.runs.len(), 3, "two writers and one implementer");
     assert!(dossier.history.task.claim.is_none());
 }

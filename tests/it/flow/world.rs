@@ -9,7 +9,9 @@ use hangar::model::digest::Digest;
 use hangar::model::event::{Change, Criterion};
 use hangar::model::ids::{CriterionId, TaskId};
 use hangar::model::lane::{HarnessSettings, LaneName, LaneSettings, Role as LaneRole};
-use hangar::model::policy::{self, Acceptance, MachineRole, Members, Person, Role, Root, RootKey, Thresholds};
+use hangar::model::policy::{
+    self, Acceptance, MachineRole, Members, Person, Role, Root, RootKey, Thresholds,
+};
 use hangar::model::task::{Flow, Mode};
 use hangar::sandbox::{Cancel, Launcher, Linux};
 use hangar::store::Store;
@@ -40,8 +42,12 @@ pub(crate) fn git(dir: &Path, args: &[&str]) -> String {
         .args(args)
         .output()
         .unwrap();
-    assert!(out.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&out.stderr));
-    String::from_utf8_lossy(&out.stdout).into_owned()
+    assert!(
+        out.status.success(),
+        "git {args:?}: {}",
+        String::from_utf8_lossy(&out.stderr)
+    );
+    String::from_utf8(out.stdout).unwrap()
 }
 
 pub(crate) fn clock() -> Clock {
@@ -58,7 +64,11 @@ impl World {
         let dir = tempfile::tempdir().unwrap();
         fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
         git(dir.path(), &["init", "-q", "-b", "main", "repo"]);
-        let person = trust::MachineKey::load_or_create(&dir.path().join("alice"), trust::MachineRole::Worker).unwrap();
+        let person = trust::MachineKey::load_or_create(
+            &dir.path().join("alice"),
+            trust::MachineRole::Worker,
+        )
+        .unwrap();
         for role in [trust::MachineRole::Worker, trust::MachineRole::Grader] {
             trust::MachineKey::load_or_create(&dir.path().join("data"), role).unwrap();
         }
@@ -99,7 +109,10 @@ impl World {
             version: 1,
             nonce: "00".repeat(16),
             previous: None,
-            thresholds: Thresholds { root: 1, members: 1 },
+            thresholds: Thresholds {
+                root: 1,
+                members: 1,
+            },
             acceptance: Acceptance::default(),
             key: vec![RootKey {
                 principal: "alice".parse().unwrap(),
@@ -126,7 +139,9 @@ impl World {
         };
         let layout = Layout::of(&repo).unwrap();
         let draft = Draft::founding(&root, members, self.person.signer()).unwrap();
-        draft.publish(&repo, &layout, None, &"alice".parse().unwrap(), clock()).unwrap();
+        draft
+            .publish(&repo, &layout, None, &"alice".parse().unwrap(), clock())
+            .unwrap();
     }
 
     pub(crate) fn store(&self) -> Store {
@@ -143,10 +158,19 @@ impl World {
         let script = |name: &str| {
             let dir = self.dir.path().join(name);
             fs::create_dir_all(&dir).unwrap();
-            let settings = HarnessSettings { kind: "script".into(), dir: Some(dir), ..HarnessSettings::default() };
+            let settings = HarnessSettings {
+                kind: "script".into(),
+                dir: Some(dir),
+                ..HarnessSettings::default()
+            };
             (name.to_owned(), settings)
         };
-        let lane = |name: &str| vec![LaneName { harness: name.into(), effort: None }];
+        let lane = |name: &str| {
+            vec![LaneName {
+                harness: name.into(),
+                effort: None,
+            }]
+        };
         let user = User {
             lanes: LaneSettings {
                 harnesses: BTreeMap::from([script("writer"), script("coder")]),
@@ -157,7 +181,9 @@ impl World {
             },
             ..User::default()
         };
-        let launcher = Launcher { program: env!("CARGO_BIN_EXE_hangar").into() };
+        let launcher = Launcher {
+            program: env!("CARGO_BIN_EXE_hangar").into(),
+        };
         Host {
             worker,
             grader,
@@ -176,7 +202,10 @@ impl World {
         let criteria = criteria
             .iter()
             .enumerate()
-            .map(|(index, text)| Criterion { id: CriterionId::at(index), text: (*text).to_owned() })
+            .map(|(index, text)| Criterion {
+                id: CriterionId::at(index),
+                text: (*text).to_owned(),
+            })
             .collect();
         let create = Change::Create {
             title: title.into(),
@@ -192,7 +221,9 @@ impl World {
             requester: "alice".parse().unwrap(),
         };
         let id = store.create_task(&alice, create).unwrap();
-        store.change_task(&id, &alice, |_| Ok(vec![Change::Enqueue])).unwrap();
+        store
+            .change_task(&id, &alice, |_| Ok(vec![Change::Enqueue]))
+            .unwrap();
         id
     }
 
@@ -201,7 +232,16 @@ impl World {
         let dossier = store.dossier(id).unwrap();
         let seal = dossier.seals.last().unwrap();
         let look = hangar::flow::decide::Look::default();
-        hangar::flow::decide::decide(&store, &dossier, seal, &self.person(&store), action, reason, look).unwrap();
+        hangar::flow::decide::decide(
+            &store,
+            &dossier,
+            seal,
+            &self.person(&store),
+            action,
+            reason,
+            look,
+        )
+        .unwrap();
     }
 }
 

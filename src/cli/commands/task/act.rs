@@ -1,7 +1,7 @@
 //! `hangar task enqueue`, `cancel`, `retry`, `delete`, `comment`: one signed event each.
 
-use super::TaskArg;
 use crate::app::tasks::act::{self, Acted};
+use crate::cli::args::TaskArg;
 use crate::cli::{CliError, ExitStatus, context::Context, words};
 use crate::model::task::Stage;
 use clap::Args;

@@ -1,8 +1,8 @@
 //! `hangar task edit`
 
-use super::TaskArg;
 use super::input::TextArgs;
 use crate::app::tasks::edit::{Edits, current, edit};
+use crate::cli::args::TaskArg;
 use crate::cli::{CliError, ExitStatus, context::Context};
 use crate::ui::Printer;
 use clap::Args;

@@ -1,7 +1,7 @@
 //! `hangar task log`
 
-use super::TaskArg;
 use crate::app::tasks::log::log;
+use crate::cli::args::TaskArg;
 use crate::cli::{CliError, ExitStatus, context::Context};
 use crate::ui::{Label, escape, paint};
 use clap::Args;

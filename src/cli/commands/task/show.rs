@@ -1,8 +1,8 @@
 //! `hangar task show`
 
-use super::TaskArg;
 use crate::app::tasks::log::Entry;
 use crate::app::tasks::show::{DecisionView, GradeView, NextStep, TaskView, VersionView, show};
+use crate::cli::args::TaskArg;
 use crate::cli::{CliError, ExitStatus, context::Context};
 use crate::ui::{Label, escape, paint};
 use clap::Args;

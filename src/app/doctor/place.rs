@@ -1,0 +1,359 @@
+//! The repository: its policy, the caller's keys, the framework's programs, the remote.
+
+use super::{Check, State};
+use crate::app::here::{choose, config_at, no_key};
+use crate::app::{Error, Here, keys};
+use crate::base::process;
+use crate::config::repository::Repository as Config;
+use crate::git::Repository;
+use crate::grade::adapter;
+use crate::model::outcome::Trust;
+use crate::model::policy::Actor;
+use crate::store::identity::{holder, is_machine};
+use crate::store::{self, Store, pins, policy};
+use crate::trust::{Candidate, MachineKey, MachineRole};
+use std::path::Path;
+use std::time::Duration;
+
+/// How long the remote may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What the other checks need to know.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    /// The repository.
+    pub(super) repo: Option<Repository>,
+    /// What an accepted grade needs here.
+    pub(super) least_trust: Option<Trust>,
+}
+
+/// Looks at the repository and everything in it.
+pub(super) fn look(here: &Here, checks: &mut Vec<Check>) -> Found {
+    let repo = match here.repository() {
+        Ok(repo) => repo,
+        Err(error) => {
+            let remedy = "run it in a Git repository, or name one with -C";
+            checks.push(missing("repository", &error, remedy));
+            person_without_policy(here, None, checks);
+            return Found::default();
+        }
+    };
+    checks.push(repository(&repo));
+    let store = match open(here, repo) {
+        Ok(store) => store,
+        Err((repo, error)) => {
+            checks.push(missing("policy", &error, "run `hangar init`"));
+            person_without_policy(here, Some(&repo), checks);
+            return Found {
+                repo: Some(repo),
+                least_trust: None,
+            };
+        }
+    };
+    checks.push(policy_check(&store));
+    checks.extend(person(here, &store));
+    checks.extend(machine_keys(here, &store));
+    checks.extend(grader(here, &store));
+    Found {
+        least_trust: Some(store.policy.newest().root.acceptance.trust),
+        repo: Some(store.repo),
+    }
+}
+
+fn missing(name: &str, error: &dyn std::error::Error, remedy: &str) -> Check {
+    Check::not(State::Missing, name, with_causes(error), remedy)
+}
+
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        let cause_text = cause.to_string();
+        if !text.ends_with(&cause_text) {
+            text = format!("{text}: {cause_text}");
+        }
+        next = cause.source();
+    }
+    text
+}
+
+fn repository(repo: &Repository) -> Check {
+    let format = repo.object_format().name();
+    let place = repo.work_tree().unwrap_or_else(|| repo.git_dir());
+    let kind = if repo.is_bare() { "bare, " } else { "" };
+    let detail = format!("{} ({kind}{format})", place.display());
+    match repo.head() {
+        Ok(Some(_)) if repo.is_shallow() => Check::not(
+            State::Warn,
+            "repository",
+            format!("{detail} is shallow: its history does not reach far"),
+            "`git fetch --unshallow`",
+        ),
+        Ok(Some(_)) => Check::ok("repository", detail),
+        Ok(None) => Check::not(
+            State::Missing,
+            "repository",
+            format!("{detail} has no commit yet"),
+            "`git commit --allow-empty -m \"Begin\"`",
+        ),
+        Err(error) => missing("repository", &error, ""),
+    }
+}
+
+/// The verified state. Gives the repository back when there is none.
+fn open(here: &Here, repo: Repository) -> Result<Store, (Repository, Error)> {
+    let opened = || -> Result<_, Error> {
+        let layout = store::layout::Layout::of(&repo)?;
+        let policy = policy::load(&repo, &layout)?.ok_or(store::Error::NoPolicy)?;
+        pins::check(&repo, &policy)?;
+        Ok((layout, policy))
+    };
+    match opened() {
+        Ok((layout, policy)) => Ok(Store {
+            repo,
+            layout,
+            policy,
+            clock: here.clock,
+        }),
+        Err(error) => Err((repo, error)),
+    }
+}
+
+fn policy_check(store: &Store) -> Check {
+    let newest = store.policy.newest();
+    let (people, machines) = (newest.members.person.len(), newest.members.machine.len());
+    let detail = format!(
+        "version {}, {people} people, {machines} machine keys",
+        newest.reference.version
+    );
+    match pins::pinned(&store.repo) {
+        Ok(Some(_)) => Check::ok("policy", detail),
+        _ => Check::not(
+            State::Warn,
+            "policy",
+            format!("{detail}, not pinned in this clone"),
+            "run `hangar init`",
+        ),
+    }
+}
+
+fn person_without_policy(here: &Here, repo: Option<&Repository>, checks: &mut Vec<Check>) {
+    checks.push(match here.keys(repo) {
+        Ok(found) => match found.candidates.first() {
+            Some(candidate) => Check::ok("your key", describe(candidate)),
+            None => missing("your key", &no_key(&found), "`hangar key new` makes one"),
+        },
+        Err(error) => missing("your key", &error, ""),
+    });
+}
+
+fn describe(candidate: &Candidate) -> String {
+    let source = crate::app::setup::init::source(candidate);
+    format!("{} in {source}", candidate.public.fingerprint())
+}
+
+fn person(here: &Here, store: &Store) -> Vec<Check> {
+    let found = match here.keys(Some(&store.repo)) {
+        Ok(found) => found,
+        Err(error) => return vec![missing("your key", &error, "")],
+    };
+    let Some(candidate) = choose(&found, store) else {
+        let remedy = "`hangar key new` makes one";
+        return vec![missing("your key", &no_key(&found), remedy)];
+    };
+    let newest = store.policy.newest();
+    let mut checks = Vec::new();
+    match holder(newest, &candidate.public) {
+        Ok((Actor::Person { name, .. }, _)) => {
+            checks.push(Check::ok(
+                "your key",
+                format!("{name}, {}", describe(candidate)),
+            ));
+            checks.push(reading(here, store));
+        }
+        Ok((Actor::Machine { name, .. }, _)) => checks.push(Check::not(
+            State::Missing,
+            "your key",
+            format!("{} is {name}'s, a machine key", describe(candidate)),
+            "sign with a key of your own (`git config user.signingKey`)",
+        )),
+        Err(_) => checks.push(Check::not(
+            State::Missing,
+            "your key",
+            format!("{} belongs to nobody in the policy", describe(candidate)),
+            "`hangar init` prints the line by which an admin adds you",
+        )),
+    }
+    checks
+}
+
+/// Whether hidden tests could be read. Asks for no passphrase: a key behind one counts as there.
+fn reading(here: &Here, store: &Store) -> Check {
+    match keys::identity(here, store, &mut |_| None) {
+        Ok(_) => Check::ok("reading hidden tests", "your key or age identity decrypts"),
+        Err(Error::AgeIdentity {
+            source: crate::seal::IdentityError::NoPassphrase,
+            ..
+        }) => Check::ok(
+            "reading hidden tests",
+            "your key decrypts, with its passphrase",
+        ),
+        Err(error) => Check::not(
+            State::Warn,
+            "reading hidden tests",
+            with_causes(&error),
+            "run `hangar init`",
+        ),
+    }
+}
+
+fn machine_keys(here: &Here, store: &Store) -> Vec<Check> {
+    let dir = match here.data_dir(&store.policy.repo()) {
+        Ok(dir) => dir,
+        Err(error) => return vec![missing("machine keys", &error, "")],
+    };
+    [MachineRole::Worker, MachineRole::Grader]
+        .into_iter()
+        .map(|role| machine_key(store, &dir, role))
+        .collect()
+}
+
+fn machine_key(store: &Store, dir: &Path, role: MachineRole) -> Check {
+    use crate::model::policy::MachineRole as Wanted;
+    let name = format!("{} key", role.file_name());
+    let key = match MachineKey::load(dir, role) {
+        Ok(key) => key,
+        Err(error) => return missing(&name, &error, "run `hangar init`"),
+    };
+    let wanted = match role {
+        MachineRole::Worker => Wanted::Worker,
+        MachineRole::Grader => Wanted::Grader,
+    };
+    match holder(store.policy.newest(), key.public()) {
+        Ok((actor, fingerprint)) if is_machine(&actor, wanted) => {
+            Check::ok(&name, format!("{}, {fingerprint}", actor.name()))
+        }
+        _ => Check::not(
+            State::Missing,
+            &name,
+            format!("{} is not in the policy", key.public().fingerprint()),
+            "`hangar init` prints the line by which an admin adds it",
+        ),
+    }
+}
+
+/// `hangar.toml` of the checked-out commit and the programs that its framework needs.
+fn grader(here: &Here, store: &Store) -> Vec<Check> {
+    let head = match store.repo.head() {
+        Ok(Some(head)) => head,
+        _ => return Vec::new(),
+    };
+    let config = match config_at(&store.repo, head) {
+        Ok(Some(config)) => config,
+        Ok(None) => {
+            return vec![Check::not(
+                State::Missing,
+                "hangar.toml",
+                "it is not in the checked-out commit",
+                "run `hangar init` and commit it",
+            )];
+        }
+        Err(error) => return vec![missing("hangar.toml", &error, "correct and commit it")],
+    };
+    let mut checks = Vec::new();
+    checks.push(match config.repo {
+        Some(named) if named != store.policy.repo() => Check::not(
+            State::Missing,
+            "hangar.toml",
+            "it names another policy than the refs hold",
+            "ask an admin which one is right",
+        ),
+        Some(_) => Check::ok("hangar.toml", "names this policy"),
+        None => Check::not(
+            State::Warn,
+            "hangar.toml",
+            "it does not name the policy",
+            "run `hangar init` and commit the change",
+        ),
+    });
+    checks.extend(
+        config
+            .warnings
+            .iter()
+            .map(|warning| Check::not(State::Warn, "hangar.toml", warning.to_string(), "")),
+    );
+    checks.extend(tools(here, &config));
+    checks
+}
+
+fn tools(here: &Here, config: &Config) -> Vec<Check> {
+    let Some(framework) = config.framework() else {
+        return vec![Check::not(
+            State::Warn,
+            "grader",
+            "hangar.toml names no test framework",
+            "set `grader.framework` in hangar.toml for test-first tasks",
+        )];
+    };
+    let plan = match config.to_plan(&[]) {
+        Ok(plan) => plan,
+        Err(error) => return vec![missing("grader", &error, "")],
+    };
+    let toolchain = here.user().map(|user| user.toolchain).unwrap_or_default();
+    let needed = adapter(framework).tools(&plan);
+    let mut checks = vec![Check::ok("grader", format!("framework {framework}"))];
+    checks.extend(needed.into_iter().map(|tool| {
+        let name = format!("grader needs {}", tool.name);
+        let program = toolchain
+            .get(&tool.name)
+            .cloned()
+            .or_else(|| process::find(Path::new(&tool.name)));
+        match program {
+            Some(path) => Check::ok(&name, path.display().to_string()),
+            None if tool.prepared.is_some() && !plan.prepare.is_empty() => {
+                Check::ok(&name, "expected from `prepare`")
+            }
+            None => Check::not(
+                State::Missing,
+                &name,
+                "it is not on this machine",
+                tool.remedy,
+            ),
+        }
+    }));
+    checks
+}
+
+/// Whether the remote answers.
+pub(super) fn remote(here: &Here, repo: Option<&Repository>) -> Vec<Check> {
+    let Some(repo) = repo else { return Vec::new() };
+    let name = match here.remote() {
+        Ok(name) => name,
+        Err(error) => return vec![missing("remote", &error, "")],
+    };
+    let is_set = repo
+        .config_value(&format!("remote.{name}.url"))
+        .is_some_and(|url| !url.is_empty());
+    if !is_set {
+        return vec![Check::ok("remote", "none; this repository stands alone")];
+    }
+    if here.offline {
+        return vec![Check::ok(
+            "remote",
+            format!("{name}, not asked (--offline)"),
+        )];
+    }
+    let check = match repo.list_remote(&name, &["refs/hangar/policy"], PATIENCE) {
+        Ok(refs) if refs.is_empty() => {
+            Check::ok("remote", format!("{name} answers; it holds no policy"))
+        }
+        Ok(_) => Check::ok("remote", format!("{name} answers and holds a policy")),
+        Err(error) => Check::not(
+            State::Warn,
+            "remote",
+            with_causes(&error),
+            "work goes on without it; what is not published says so",
+        ),
+    };
+    vec![check]
+}

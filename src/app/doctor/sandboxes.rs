@@ -1,0 +1,159 @@
+//! Sandbox providers, measured.
+
+use super::{Check, State};
+use crate::app::Here;
+use crate::config::env_vars;
+use crate::model::outcome::Trust;
+use crate::model::plan::PlanLimits;
+use crate::sandbox::spec::{Limits, Network, Spec};
+use crate::sandbox::{Cancel, Launcher, Probes, Provider, providers};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// One provider.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ProviderView {
+    /// Name.
+    pub name: String,
+    /// Whether grades use it.
+    pub chosen: bool,
+    /// What it was measured to hold; absent where it does not work.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trust: Option<Trust>,
+    /// Each attempt to get out of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub probes: Option<Probes>,
+    /// Why it does not work.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// What would make it work.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<String>,
+}
+
+/// Probes every provider, and says whether the chosen one holds what is wanted.
+pub(super) fn look(
+    here: &Here,
+    wanted: Trust,
+    cancel: &Cancel,
+    progress: &dyn Fn(&str),
+) -> (Vec<ProviderView>, Check) {
+    let all = providers(&Launcher::default());
+    let named = named(here);
+    let mut views: Vec<ProviderView> = all
+        .iter()
+        .map(|provider| {
+            progress(&format!("sandbox provider {}", provider.name()));
+            measure(provider.as_ref(), cancel)
+        })
+        .collect();
+    let chosen = match &named {
+        Some(name) => views.iter().position(|view| view.name == *name),
+        None => views.iter().position(|view| view.trust > Some(Trust::None)),
+    };
+    if let Some(index) = chosen {
+        views[index].chosen = true;
+    }
+    let check = verdict(
+        named.as_deref(),
+        chosen.map(|index| &views[index]),
+        &views,
+        wanted,
+    );
+    (views, check)
+}
+
+/// The provider that environment or configuration names.
+fn named(here: &Here) -> Option<String> {
+    let variable = here.var(env_vars::HANGAR_SANDBOX_PROVIDER);
+    let variable = variable.map(|value| value.to_string_lossy().into_owned());
+    variable.or_else(|| here.user().ok()?.provider)
+}
+
+/// What a grade would run in, without a tree.
+fn spec() -> Spec {
+    let bounds = PlanLimits::default();
+    Spec {
+        mounts: Vec::new(),
+        files: Vec::new(),
+        network: Network::None,
+        limits: Limits {
+            memory: Some(bounds.memory),
+            processes: Some(bounds.processes),
+            disk: Some(bounds.disk),
+            output: Some(bounds.output),
+            file: Some(bounds.disk),
+            cpus: None,
+        },
+        inner_domain: true,
+        hash_after: Vec::new(),
+        collect: Vec::new(),
+        steps: Vec::new(),
+        stop_on_failure: false,
+    }
+}
+
+fn measure(provider: &dyn Provider, cancel: &Cancel) -> ProviderView {
+    let mut view = ProviderView {
+        name: provider.name().to_owned(),
+        chosen: false,
+        trust: None,
+        probes: None,
+        reason: None,
+        remedy: None,
+    };
+    if let Err(unavailable) = provider.check() {
+        view.reason = Some(unavailable.reason);
+        view.remedy = Some(unavailable.remedy).filter(|remedy| !remedy.is_empty());
+        return view;
+    }
+    match provider.probe(&spec(), cancel) {
+        Ok(probes) => {
+            view.trust = Some(probes.trust());
+            view.probes = Some(probes);
+        }
+        Err(error) => view.reason = Some(error.to_string()),
+    }
+    view
+}
+
+fn verdict(
+    named: Option<&str>,
+    chosen: Option<&ProviderView>,
+    views: &[ProviderView],
+    wanted: Trust,
+) -> Check {
+    let Some(view) = chosen else {
+        let detail = match named {
+            Some(name) => format!("the provider `{name}` is not part of this version"),
+            None => "no provider works here".to_owned(),
+        };
+        let remedy = views.iter().find_map(|view| view.remedy.clone());
+        return Check::not(
+            State::Missing,
+            "sandbox",
+            detail,
+            remedy.unwrap_or_default(),
+        );
+    };
+    let Some(trust) = view.trust else {
+        let reason = view.reason.clone().unwrap_or_default();
+        let detail = format!("{} does not work here: {reason}", view.name);
+        let remedy = view.remedy.clone().unwrap_or_default();
+        return Check::not(State::Missing, "sandbox", detail, remedy);
+    };
+    if trust >= wanted {
+        return Check::ok("sandbox", format!("{} holds `{trust}`", view.name));
+    }
+    let missing = view.probes.as_ref().map(|probes| probes.missing(wanted));
+    let missing = missing.unwrap_or_default().join(", ");
+    Check::not(
+        State::Missing,
+        "sandbox",
+        format!(
+            "{} holds `{trust}`, accepted grades need `{wanted}`; not held: {missing}",
+            view.name
+        ),
+        "grades made here would not be accepted; see the probes below",
+    )
+}

@@ -1,0 +1,42 @@
+//! `hangar seal`
+
+use crate::cli::args::TaskArg;
+use clap::Args;
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+Examples:
+  hangar seal KAN-80 --from ../hidden
+  hangar seal KAN-80 --from ../hidden --map c1=tests/test_sub.py::test_negative --sentinel tests/test_wrong.py::test_sentinel
+
+Without a criteria.json in the folder, tests that no --map names are guards or tests of no \
+criterion in particular.";
+
+/// Seal hidden tests that a person wrote
+///
+/// The files of the folder are taken as paths below the repository's root. They go through the same
+/// checks as an agent's: the base check in a sandbox, sealing, and a person's approval. The folder
+/// is only read, nothing of it is written into the repository in clear.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct SealArgs {
+    /// Which task.
+    #[command(flatten)]
+    pub task: TaskArg,
+    /// Folder with the test files, and perhaps a criteria.json
+    #[arg(long, value_name = "DIR")]
+    pub from: PathBuf,
+    /// Which test shows a criterion: c1=TEST-ID. May be given again and again
+    #[arg(long, value_name = "CRITERION=ID", value_parser = mapping)]
+    pub map: Vec<(String, String)>,
+    /// A test that any implementation must fail. May be given again and again
+    #[arg(long, value_name = "ID")]
+    pub sentinel: Vec<String>,
+}
+
+fn mapping(text: &str) -> Result<(String, String), String> {
+    let parts = text.split_once('=').filter(|(_, id)| !id.is_empty());
+    let (criterion, id) =
+        parts.ok_or("expected CRITERION=ID, such as c1=tests/test_a.py::test_b")?;
+    Ok((criterion.trim().to_owned(), id.to_owned()))
+}

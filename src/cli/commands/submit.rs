@@ -1,0 +1,25 @@
+//! `hangar submit`
+
+use crate::cli::args::TaskArg;
+use clap::Args;
+
+const EXAMPLES: &str = "\
+Examples:
+  hangar submit KAN-80
+  hangar submit KAN-80 --rev my-branch";
+
+/// Hand in a person's own patch as the implementation
+///
+/// The patch is the difference between the revision and its merge base with the task's base. You
+/// sign it; it is graded like an agent's, with a secrecy of at most `policy`, because you could
+/// have read the tests.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct SubmitArgs {
+    /// Which task.
+    #[command(flatten)]
+    pub task: TaskArg,
+    /// Revision that holds the patch
+    #[arg(long, value_name = "REV", default_value = "HEAD")]
+    pub rev: String,
+}

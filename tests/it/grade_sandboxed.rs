@@ -1,0 +1,272 @@
+//! The adapters inside the real sandbox: what they ask for works there, honest patches are accepted
+//! and what only a sandbox can stop is stopped.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+use crate::grade_kit::{Bench, Case, File, word};
+use crate::{grade_attacks_cargo, grade_attacks_node, grade_attacks_python};
+use hangar::base::redact::Secret;
+use hangar::grade::call::{Call, End, Hit, Layout, Raw, Tools};
+use hangar::grade::judge::{Judgement, Void};
+use hangar::grade::report::RunReport;
+use hangar::grade::suite::Suite;
+use hangar::model::digest::Digest;
+use hangar::model::outcome::TestId;
+use hangar::sandbox::spec::{self, LaidFile, Limits, Mount, Network, Spec, Step, StepOutcome};
+use hangar::sandbox::{Cancel, Event, Launcher, Linux, Provider as _, toolchain};
+use std::collections::BTreeSet;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+/// Right and wrong code for a case.
+struct Subject {
+    case: Case<'static>,
+    path: &'static str,
+    good: &'static str,
+    wrong: &'static str,
+}
+
+fn subjects() -> Vec<Subject> {
+    let [pytest, unittest] = grade_attacks_python::cases();
+    let python = |case| Subject {
+        case,
+        path: "calc.py",
+        good: grade_attacks_python::GOOD,
+        wrong: grade_attacks_python::WRONG,
+    };
+    vec![
+        python(pytest),
+        python(unittest),
+        Subject {
+            case: grade_attacks_node::case(),
+            path: "calc.mjs",
+            good: grade_attacks_node::GOOD,
+            wrong: grade_attacks_node::WRONG,
+        },
+        Subject {
+            case: grade_attacks_cargo::case(),
+            path: "src/lib.rs",
+            good: grade_attacks_cargo::GOOD,
+            wrong: grade_attacks_cargo::WRONG,
+        },
+    ]
+}
+
+/// The suite as it is inside: neutral paths, programs behind their shims; and what they need.
+fn inside(suite: &Suite) -> (Suite, Vec<Mount>) {
+    let mut suite = suite.clone();
+    let mut tools = Tools::default();
+    let mut folders = BTreeSet::new();
+    for name in ["python3", "node", "cargo", "rustc", "cc", "sh"] {
+        let found = toolchain::find(&suite.tools.path(name));
+        folders.extend(found.binds);
+        tools.insert(name, found.program);
+    }
+    suite.tools = tools;
+    suite.layout = Layout::default();
+    let outer: Vec<&PathBuf> = folders
+        .iter()
+        .filter(|folder| {
+            let within = |other: &&PathBuf| other != folder && folder.starts_with(other);
+            !folders.iter().any(|other| within(&other))
+        })
+        .collect();
+    let mounts = outer
+        .into_iter()
+        .map(|folder| Mount::ReadOnly {
+            host: folder.clone(),
+            inside: folder.clone(),
+        })
+        .collect();
+    (suite, mounts)
+}
+
+/// Runs tests of the tree in `bench` in one sandbox. Also: whether the sealed files stayed the same.
+fn run(bench: &Bench, ids: &[TestId]) -> (RunReport, bool) {
+    let (suite, mut mounts) = inside(&bench.suite);
+    let tree = &bench.suite.layout.src;
+    let (uid, gid) = hangar::sandbox::owner();
+    std::os::unix::fs::chown(tree, Some(uid), Some(gid)).unwrap();
+    mounts.push(Mount::Scratch {
+        host: tree.clone(),
+        inside: suite.layout.src.clone(),
+    });
+    let calls = bench.adapter().run(&suite, ids);
+    let spec = Spec {
+        mounts,
+        files: files(bench, &suite),
+        network: Network::None,
+        limits: Limits {
+            output: Some(16 << 20),
+            memory: Some(2 << 30),
+            processes: Some(256),
+            disk: Some(1 << 30),
+            ..Limits::default()
+        },
+        inner_domain: true,
+        hash_after: vec![suite.layout.src.clone()],
+        collect: Vec::new(),
+        steps: calls.iter().map(step).collect(),
+        stop_on_failure: false,
+    };
+    let launcher = Launcher {
+        program: PathBuf::from(env!("CARGO_BIN_EXE_hangar")),
+    };
+    let outcome = Linux::new(launcher)
+        .run(&spec, &Cancel::default(), &mut |_: Event| {})
+        .unwrap();
+    let intact = suite.files.iter().all(|file| {
+        let path = suite.inside(&file.path);
+        let found = outcome.hashes.get(path.as_os_str().as_bytes());
+        found == Some(Digest::of(file.text.expose()).as_bytes())
+    });
+    let done: Vec<(Call, Raw)> = calls
+        .into_iter()
+        .zip(outcome.steps.into_iter().map(raw))
+        .collect();
+    (bench.adapter().read(&suite, ids, &done), intact)
+}
+
+fn files(bench: &Bench, suite: &Suite) -> Vec<LaidFile> {
+    let laid = |path: &Path, bytes: &[u8], mode| LaidFile {
+        path: path.to_owned(),
+        bytes: Secret::new(bytes.to_vec()),
+        mode,
+    };
+    let scripts = bench.adapter().scripts(&suite.layout);
+    let scripts = scripts
+        .iter()
+        .map(|script| laid(&script.path, script.text.as_bytes(), 0o444));
+    let sealed = suite
+        .files
+        .iter()
+        .map(|file| laid(&suite.inside(&file.path), file.text.expose(), 0o444));
+    scripts.chain(sealed).collect()
+}
+
+fn step(call: &Call) -> Step {
+    Step {
+        argv: call.argv.clone(),
+        env: call.env.clone(),
+        dir: call.dir.clone(),
+        stdin: call.stdin.clone(),
+        channel: call.channel,
+        timeout: call.timeout,
+        idle: None,
+    }
+}
+
+fn raw(step: StepOutcome) -> Raw {
+    let end = match step.end {
+        spec::End::Exited(code) => End::Exited(code),
+        spec::End::Signalled(signal) => End::Signalled(signal),
+        spec::End::TimedOut | spec::End::Idle => End::TimedOut,
+        spec::End::NotStarted(errno) => End::NotStarted(errno),
+    };
+    let hits = step.hits.iter().map(|hit| match hit {
+        spec::Hit::Memory => Hit::Memory,
+        spec::Hit::Processes => Hit::Processes,
+        spec::Hit::Output => Hit::Output,
+        spec::Hit::FileSize => Hit::FileSize,
+        spec::Hit::Disk => Hit::Disk,
+    });
+    Raw {
+        end,
+        hits: hits.collect(),
+        stdout: step.stdout,
+        stderr: step.stderr,
+        channel: step.channel.unwrap_or_default(),
+    }
+}
+
+fn grade(case: &Case<'_>, patch: &[File<'_>]) -> Judgement {
+    case.grade_with(|bench, ids| {
+        bench.lay(patch, false);
+        run(bench, ids)
+    })
+}
+
+#[test]
+#[ignore = "heavy: needs namespaces, python3 with pytest, node and cargo"]
+fn honest_patches_are_accepted_and_wrong_ones_are_not() {
+    for subject in subjects() {
+        let name = subject.case.framework;
+        let good = grade(&subject.case, &[(subject.path, subject.good)]);
+        assert_eq!(word(&good), "accepted", "{name} {:?}", good.reasons);
+        let wrong = grade(&subject.case, &[(subject.path, subject.wrong)]);
+        assert_eq!(word(&wrong), "not accepted", "{name} {:?}", wrong.reasons);
+    }
+}
+
+/// Code of each language that runs a shell line when it is loaded or first called, then goes on as
+/// right code.
+fn with_shell(subject: &Subject, line: &str) -> String {
+    let (path, good) = (subject.path, subject.good);
+    if path == "calc.py" {
+        format!("import subprocess\nsubprocess.call(['/bin/sh', '-c', {line:?}])\n{good}")
+    } else if path == "calc.mjs" {
+        let call = format!("spawnSync('/bin/sh', ['-c', {line:?}], {{ stdio: 'ignore' }});");
+        format!("import {{ spawnSync }} from 'node:child_process';\n{call}\n{good}")
+    } else {
+        format!(
+            "pub fn add(a: i32, b: i32) -> i32 {{\n  let _ = std::process::Command::new(\"/bin/sh\")\
+             .arg(\"-c\").arg({line:?}).status();\n  a + b\n}}\n"
+        )
+    }
+}
+
+#[test]
+#[ignore = "heavy: needs namespaces, python3 with pytest, node and cargo"]
+fn sealed_files_can_not_be_changed_unseen() {
+    let line = "for f in /src/tests/*; do rm -f $f; echo > $f; done; rm -rf /src/tests";
+    for subject in subjects() {
+        let patch = with_shell(&subject, line);
+        let judgement = grade(&subject.case, &[(subject.path, &patch)]);
+        let name = subject.case.framework;
+        // Either they can't be touched, or it is noticed; a changed test never counts.
+        match judgement.void {
+            None => assert!(judgement.accepted, "{name} {:?}", judgement.reasons),
+            Some(_) => assert!(!judgement.accepted),
+        }
+        assert_ne!(judgement.void, Some(Void::Forged));
+    }
+}
+
+#[test]
+#[ignore = "heavy: needs namespaces, python3 with pytest, node and cargo"]
+fn runner_and_channel_are_out_of_reach() {
+    // The runner's scripts, and the channel by way of every process that can be seen.
+    let line = "rm -rf /run/r; for f in /run/r/*; do echo exit > $f; done; \
+        for fd in /proc/[0-9]*/fd/*; do case $(readlink $fd) in pipe*) \
+        timeout 1 sh -c \"echo forged > $fd\" ;; esac; done";
+    for subject in subjects() {
+        let patch = with_shell(&subject, line);
+        let judgement = grade(&subject.case, &[(subject.path, &patch)]);
+        let name = subject.case.framework;
+        // What can be written to the channel is not ours; what can't leaves an honest grade.
+        let word = word(&judgement);
+        assert!(
+            matches!(word, "accepted" | "void"),
+            "{name} {word} {:?}",
+            judgement.reasons
+        );
+    }
+}
+
+#[test]
+#[ignore = "heavy: needs namespaces, python3 with pytest, node and cargo"]
+fn survivors_and_noise_change_nothing() {
+    let line = "(setsid sh -c 'while :; do echo noise; sleep 0.01; done' >/dev/null 2>&1 &) ; \
+        (setsid sleep 600 &)";
+    for subject in subjects() {
+        let patch = with_shell(&subject, line);
+        let judgement = grade(&subject.case, &[(subject.path, &patch)]);
+        let name = subject.case.framework;
+        assert_eq!(
+            word(&judgement),
+            "accepted",
+            "{name} {:?}",
+            judgement.reasons
+        );
+    }
+}
