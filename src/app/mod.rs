@@ -3,6 +3,7 @@
 //! Each takes a [`Here`] and plain values, and returns data; nothing here prints or asks. Must not
 //! know arguments, colours or exit codes.
 
+pub mod acceptance;
 pub mod config;
 pub mod doctor;
 pub mod error;

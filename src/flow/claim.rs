@@ -6,7 +6,7 @@ use crate::base::files::{self, Attempt, Lock};
 use crate::base::random;
 use crate::model::event::Change;
 use crate::model::ids::TaskId;
-use crate::model::task::{Claim, State};
+use crate::model::task::{Claim, Stage, State};
 use crate::store::Store;
 use crate::store::identity::Identity;
 use serde::{Deserialize, Serialize};
@@ -139,6 +139,24 @@ pub fn renew(host: &Host<'_>, store: &Store, id: &TaskId, hold: &Hold) -> Result
         Ok(vec![Change::Renew {
             lease: hold.lease.clone(),
         }])
+    })?;
+    Ok(())
+}
+
+/// Marks that a person is asked now, and gives the task back.
+pub fn begin_waiting(host: &Host<'_>, store: &Store, id: &TaskId, hold: &Hold) -> Result<(), Error> {
+    let worker = Identity::of(&store.policy, host.worker.signer())?;
+    store.change_task(id, &worker, |history| {
+        let ours = history.task.claim.as_ref().is_some_and(|claim| claim.lease == hold.lease);
+        if !ours {
+            return Ok(Vec::new());
+        }
+        let stage = Change::Stage {
+            stage: Stage::AwaitingApproval,
+            documents: Vec::new(),
+            note: String::new(),
+        };
+        Ok(vec![stage, Change::Release { lease: hold.lease.clone() }])
     })?;
     Ok(())
 }

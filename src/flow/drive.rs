@@ -41,6 +41,8 @@ pub enum Stop {
     Blocked(Contradiction),
     /// A person must enqueue the draft.
     Draft,
+    /// An agent program would have to work.
+    NeedsAgent,
     /// The stage that was asked for is reached.
     Until(Stage),
     /// The result is on a branch.
@@ -101,23 +103,44 @@ impl Project {
     }
 }
 
+/// Whether agent programs may be started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Agents {
+    /// Where one is needed.
+    Start,
+    /// Never: stop where one would be needed.
+    Refuse,
+}
+
 /// Drives a task. `until` stops before the first step of a later stage.
 pub fn drive(
     host: &Host<'_>,
     store: &Store,
     id: &TaskId,
     until: Option<Stage>,
+    agents: Agents,
 ) -> Result<Stop, Error> {
     let hold = claim::take(host, store, id)?;
-    let stopped = steps(host, store, id, until);
+    let stopped = steps(host, store, id, until, agents);
     // Also after an error the claim is given back: nothing goes on here any more.
-    let released = claim::release(host, store, id, &hold);
+    let waits = matches!(stopped, Ok(Stop::Waiting { .. }));
+    let released = if waits {
+        claim::begin_waiting(host, store, id, &hold)
+    } else {
+        claim::release(host, store, id, &hold)
+    };
     let stop = stopped?;
     released?;
     Ok(stop)
 }
 
-fn steps(host: &Host<'_>, store: &Store, id: &TaskId, until: Option<Stage>) -> Result<Stop, Error> {
+fn steps(
+    host: &Host<'_>,
+    store: &Store,
+    id: &TaskId,
+    until: Option<Stage>,
+    agents: Agents,
+) -> Result<Stop, Error> {
     loop {
         host.check_cancel()?;
         let dossier = store.dossier(id)?;
@@ -127,6 +150,10 @@ fn steps(host: &Host<'_>, store: &Store, id: &TaskId, until: Option<Stage>) -> R
             && stage > until
         {
             return Ok(Stop::Until(until));
+        }
+        let needs_agent = matches!(next, Next::Write { .. } | Next::Implement { .. });
+        if needs_agent && agents == Agents::Refuse {
+            return Ok(Stop::NeedsAgent);
         }
         if let Some(stop) = step(host, store, &dossier, next)? {
             return Ok(stop);

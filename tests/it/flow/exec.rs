@@ -1,7 +1,7 @@
 //! The whole flow with shell tests: no interpreter but `/bin/sh`.
 
 use super::world::{World, git};
-use hangar::flow::drive::{Stop, drive};
+use hangar::flow::drive::{Agents, Stop, drive};
 use hangar::model::approval::Action;
 use hangar::model::outcome::{Secrecy, Trust};
 use hangar::model::task::{Stage, State};
@@ -38,10 +38,10 @@ fn from_a_task_to_a_delivered_branch() {
     let store = world.store();
     let id = world.task(&store, "Subtract", &["calc.sh 5 3 prints 2"]);
     let host = world.host();
-    let stop = drive(&host, &store, &id, None).unwrap();
+    let stop = drive(&host, &store, &id, None, Agents::Start).unwrap();
     assert!(matches!(stop, Stop::Waiting { version: 1, .. }), "{stop:?}");
     world.decide(&id, Action::Approve, "");
-    let stop = drive(&host, &store, &id, None).unwrap();
+    let stop = drive(&host, &store, &id, None, Agents::Start).unwrap();
     let Stop::Delivered(delivered) = stop else {
         panic!("{stop:?}")
     };
@@ -83,12 +83,12 @@ fn a_rejection_gives_a_second_version_and_a_run_can_stop_at_a_stage() {
     let store = world.store();
     let id = world.task(&store, "Subtract", &["calc.sh 5 3 prints 2"]);
     let host = world.host();
-    drive(&host, &store, &id, None).unwrap();
+    drive(&host, &store, &id, None, Agents::Start).unwrap();
     world.decide(&id, Action::Reject, "test negative results too");
-    let stop = drive(&host, &store, &id, None).unwrap();
+    let stop = drive(&host, &store, &id, None, Agents::Start).unwrap();
     assert!(matches!(stop, Stop::Waiting { version: 2, .. }), "{stop:?}");
     world.decide(&id, Action::Approve, "");
-    let stop = drive(&host, &store, &id, Some(Stage::Implementing)).unwrap();
+    let stop = drive(&host, &store, &id, Some(Stage::Implementing), Agents::Start).unwrap();
     assert_eq!(stop, Stop::Until(Stage::Implementing));
     let dossier = store.dossier(&id).unwrap();
     assert_eq!(dossier.seals.len(), 2);

@@ -1,0 +1,181 @@
+//! `hangar grade`: the sealed grade of any patch.
+
+use super::machine::{Watch, host};
+use crate::app::{Error, Here};
+use crate::flow;
+use crate::flow::stage::{self, Decision};
+use crate::flow::subject::Subject;
+use crate::flow::verdict::{self, Author};
+use crate::model::digest::Digest;
+use crate::model::grade::{Grade, GradeCounts, Timing};
+use crate::model::ids::TaskId;
+use crate::model::manifest::Manifest;
+use crate::model::object_id::ObjectId;
+use crate::model::outcome::{Secrecy, Trust, Verdict};
+use crate::store::Store;
+use crate::store::dossier::{Dossier, Held};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// Which patch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Patch {
+    /// A revision, compared with its merge base with the task's base.
+    Revision(String),
+    /// The text of a patch that applies to the task's base.
+    Text(Vec<u8>),
+}
+
+/// A grade for people and programs.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct GradeView {
+    /// Which task.
+    pub id: TaskId,
+    /// Whether every expectation held and nothing was in doubt.
+    pub accepted: bool,
+    /// Whether the grade says nothing about the patch.
+    pub void: bool,
+    /// What the sandbox held.
+    pub trust: Trust,
+    /// How the outcomes were learnt.
+    pub verdict: Verdict,
+    /// How well the tests were hidden from the author.
+    pub secrecy: Secrecy,
+    /// Numbers.
+    pub counts: GradeCounts,
+    /// Why not accepted; empty when it is.
+    pub reasons: Vec<String>,
+    /// Sealed version.
+    pub version: u32,
+    /// Its manifest.
+    pub manifest: Digest,
+    /// Whether that version is approved. A dry run may use one that is not.
+    pub approved: bool,
+    /// The signed document; absent for a dry run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub grade: Option<Digest>,
+    /// Patch id.
+    pub patch: Digest,
+    /// Sandbox provider.
+    pub provider: String,
+    /// Protected paths that the patch touches beyond the plan.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub protected_touched: Vec<String>,
+    /// Limits that were hit.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub limits_hit: Vec<String>,
+    /// Wall times.
+    pub timing: Timing,
+}
+
+/// What to grade and how.
+#[derive(Debug, Clone)]
+pub struct Wanted {
+    /// Task by any of its names.
+    pub task: String,
+    /// Patch.
+    pub patch: Patch,
+    /// Sealed version; the approved one where none is named.
+    pub version: Option<u32>,
+    /// Sandbox provider.
+    pub provider: Option<String>,
+    /// Record nothing.
+    pub dry_run: bool,
+}
+
+/// Grades a patch.
+pub fn grade(here: &Here, wanted: &Wanted, watch: &Watch<'_>) -> Result<GradeView, Error> {
+    let store = here.store()?;
+    let dossier = store.dossier_of(store.find_task(&wanted.task)?)?;
+    let seal = choose(&store, &dossier, wanted)?;
+    let base = dossier.history.task.base;
+    let subject = match &wanted.patch {
+        Patch::Revision(rev) => subject_of_commit(&store, base, store.repo.resolve(rev)?)?,
+        Patch::Text(text) => {
+            let tree = store.repo.read_commit(base)?.tree;
+            Subject::new(&store.repo, base, store.repo.apply_patch(tree, text)?.tree)?
+        }
+    };
+    let host = host(here, &store, watch, wanted.provider.as_deref())?;
+    // A patch that was recorded as a run is graded as that run's.
+    let run = dossier.runs.iter().rfind(|held| {
+        let same = |result: &crate::model::run::RunResult| {
+            result.patch == subject.patch && result.base == subject.base
+        };
+        held.value().result.as_ref().is_some_and(same)
+    });
+    let graded = verdict::grade(&host, &store, &dossier, seal, &subject, Author { run }, wanted.dry_run)?;
+    let settings = &store.policy.newest().root.acceptance;
+    let decision = stage::standing(&dossier, seal, settings, store.clock.now());
+    Ok(view(&graded.grade, graded.digest, seal, matches!(decision, Decision::Approved(_))))
+}
+
+/// The version to grade with.
+fn choose<'a>(store: &Store, dossier: &'a Dossier, wanted: &Wanted) -> Result<&'a Held<Manifest>, Error> {
+    let settings = &store.policy.newest().root.acceptance;
+    let now = store.clock.now();
+    let live = dossier.seals.iter().filter(|seal| !dossier.is_aside(seal.digest()));
+    let approved = |seal: &&Held<Manifest>| {
+        matches!(stage::standing(dossier, seal, settings, now), Decision::Approved(_))
+    };
+    let found = match wanted.version {
+        Some(version) => dossier.seals.iter().find(|seal| seal.value().version == version),
+        None => {
+            let live: Vec<_> = live.collect();
+            let of_approved = live.iter().rev().find(|seal| approved(seal)).copied();
+            of_approved.or_else(|| if wanted.dry_run { live.last().copied() } else { None })
+        }
+    };
+    found.ok_or_else(|| match wanted.version {
+        Some(version) => flow::Error::refused(
+            format!("the task has no sealed version {version}"),
+            "see `hangar sealed list`",
+        ),
+        None => flow::Error::refused(
+            "no version of the hidden tests is approved",
+            "see `hangar review`; --dry-run may use one that is not approved",
+        ),
+    }
+    .into())
+}
+
+/// What a commit makes of the task's base: its difference to their merge base, on the base.
+pub fn subject_of_commit(store: &Store, base: ObjectId, commit: ObjectId) -> Result<Subject, Error> {
+    let merge_base = store.repo.merge_base(base, commit)?.ok_or_else(|| {
+        flow::Error::refused(
+            "the revision and the task's base have no common commit",
+            "give a revision that was made on top of the base",
+        )
+    })?;
+    let tree = store.repo.read_commit(commit)?.tree;
+    if merge_base == base {
+        return Ok(Subject::new(&store.repo, base, tree)?);
+    }
+    let old = store.repo.read_commit(merge_base)?.tree;
+    let patch = store.repo.diff_text(old, tree)?;
+    let base_tree = store.repo.read_commit(base)?.tree;
+    let applied = store.repo.apply_patch(base_tree, &patch)?;
+    Ok(Subject::new(&store.repo, base, applied.tree)?)
+}
+
+fn view(grade: &Grade, digest: Option<Digest>, seal: &Held<Manifest>, approved: bool) -> GradeView {
+    GradeView {
+        id: grade.task.clone(),
+        accepted: grade.accepted,
+        void: grade.void,
+        trust: grade.trust,
+        verdict: grade.verdict,
+        secrecy: grade.secrecy,
+        counts: grade.counts,
+        reasons: grade.reasons.clone(),
+        version: seal.value().version,
+        manifest: grade.manifest,
+        approved,
+        grade: digest,
+        patch: grade.subject.patch,
+        provider: grade.sandbox.provider.clone(),
+        protected_touched: grade.protected_touched.clone(),
+        limits_hit: grade.limits_hit.clone(),
+        timing: grade.timing,
+    }
+}

@@ -1,0 +1,9 @@
+//! The acceptance commands: run, seal, review, decide, submit, grade, deliver.
+
+pub mod decide;
+pub mod grade;
+pub mod machine;
+pub mod review;
+pub mod run;
+pub mod seal;
+pub mod sealed;

@@ -1,0 +1,352 @@
+//! `hangar review`: the card that a person reads before they decide.
+
+use crate::app::{Error, Here, keys};
+use crate::base::files;
+use crate::flow;
+use crate::flow::stage::{self, Next};
+use crate::flow::version::{self, Opened};
+use crate::model::digest::Digest;
+use crate::model::event::Criterion;
+use crate::model::ids::{Alias, TaskId};
+use crate::model::manifest::{BaseStatus, Counts, Manifest, Writer};
+use crate::model::outcome::FailureClass;
+use crate::model::plan::Plan;
+use crate::store::Store;
+use crate::store::dossier::{Dossier, Held};
+use crate::trust::AskPassphrase;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// The approval card. It names tests: it is for somebody who can decrypt, and goes to their screen
+/// alone.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct Card {
+    /// Which task.
+    pub id: TaskId,
+    /// One line.
+    pub title: String,
+    /// What is to be done.
+    pub mandate: String,
+    /// Sealed version.
+    pub version: u32,
+    /// What approving binds.
+    pub manifest: Digest,
+    /// Whether the task's text was edited after it was written.
+    pub stale: bool,
+    /// Whether it was sealed after code was seen.
+    pub after_code: bool,
+    /// Criteria with their tests.
+    pub criteria: Vec<CardCriterion>,
+    /// Tests outside every criterion.
+    pub others: Vec<CardTest>,
+    /// Sentinels by id.
+    pub sentinels: Vec<String>,
+    /// Numbers.
+    pub counts: Counts,
+    /// Sealed files with their size in bytes.
+    pub files: Vec<CardFile>,
+    /// What the writer wants the reviewer to know.
+    #[serde(skip_serializing_if = "String::is_empty", default)]
+    pub notes: String,
+    /// Who wrote the tests.
+    pub writer: Writer,
+    /// How they are run.
+    pub plan: Plan,
+    /// What was asked for, where it was asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub shown: Vec<Shown>,
+    /// Difference to another version, in unified form.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub diff: Option<String>,
+    /// The writer's transcript.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub transcript: Option<String>,
+}
+
+/// A criterion on the card.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct CardCriterion {
+    /// The criterion.
+    pub criterion: Criterion,
+    /// Whether no test of it fails on the base.
+    pub uncovered: bool,
+    /// Its tests.
+    pub tests: Vec<CardTest>,
+}
+
+/// A test on the card.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct CardTest {
+    /// Public name.
+    pub alias: Alias,
+    /// The framework's name.
+    pub id: String,
+    /// How it ended on the base.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub base: Option<BaseStatus>,
+    /// Class of a failure.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub class: Option<FailureClass>,
+    /// Whether repeated runs differed.
+    pub flaky: bool,
+}
+
+/// A sealed file on the card.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct CardFile {
+    /// Where it goes.
+    pub path: String,
+    /// Bytes.
+    pub bytes: usize,
+}
+
+/// A sealed file's text.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct Shown {
+    /// Where it goes.
+    pub path: String,
+    /// Content, with what is no UTF-8 replaced.
+    pub text: String,
+}
+
+/// What to show beside the card.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// Task by any of its names; the only one that waits where none is named.
+    pub task: Option<String>,
+    /// Every file.
+    pub tests: bool,
+    /// These files.
+    pub files: Vec<String>,
+    /// The difference to this version.
+    pub diff: Option<u32>,
+    /// The writer's transcript.
+    pub transcript: bool,
+    /// Another version than the newest.
+    pub version: Option<u32>,
+}
+
+/// What this person was shown, kept on this machine: a decision is about what was shown last.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Seen {
+    /// Format, 1.
+    pub format: u32,
+    /// The manifest that was shown last.
+    pub manifest: Digest,
+    /// First look at it, in seconds since 1970.
+    pub first: i64,
+    /// Files that were opened.
+    pub files: Vec<String>,
+}
+
+fn seen_path(store: &Store, id: &TaskId) -> PathBuf {
+    store.repo.hangar_dir().join("reviews").join(format!("{id}.json"))
+}
+
+/// What was shown last of a task.
+pub fn seen(store: &Store, id: &TaskId) -> Option<Seen> {
+    let bytes = std::fs::read(seen_path(store, id)).ok()?;
+    serde_json::from_slice(&bytes).ok()
+}
+
+/// Opens a version and puts the card together.
+pub fn review(here: &Here, wanted: &Wanted, ask: &mut AskPassphrase<'_>) -> Result<Card, Error> {
+    let store = here.store()?;
+    let dossier = dossier(&store, wanted.task.as_deref())?;
+    let seal = choose(&dossier, wanted.version)?;
+    let identities = [keys::identity(here, &store, ask)?];
+    let opened = version::open(&store, &dossier, seal, &identities)?;
+    let shown = shown(&opened, wanted)?;
+    let diff = match wanted.diff {
+        None => None,
+        Some(number) => {
+            let other = choose(&dossier, Some(number))?;
+            Some(diff(&version::open(&store, &dossier, other, &identities)?, &opened))
+        }
+    };
+    let transcript = if wanted.transcript { transcript(&store, &dossier, seal, &identities)? } else { None };
+    remember(&store, &dossier, seal, &shown)?;
+    Ok(card(&dossier, seal, &opened, shown, diff, transcript))
+}
+
+/// The task that is meant, also where only one can be.
+pub fn dossier(store: &Store, name: Option<&str>) -> Result<Dossier, Error> {
+    if let Some(name) = name {
+        return Ok(store.dossier_of(store.find_task(name)?)?);
+    }
+    let settings = &store.policy.newest().root.acceptance;
+    let mut waiting = Vec::new();
+    for (id, tip) in store.task_refs()? {
+        let dossier = store.dossier_of(store.task_at(&id, tip)?)?;
+        if matches!(stage::next(&dossier, settings, store.clock.now()), Next::AwaitApproval { .. }) {
+            waiting.push(dossier);
+        }
+    }
+    match waiting.len() {
+        1 => Ok(waiting.remove(0)),
+        0 => Err(flow::Error::refused("no task waits for an approval", "see `hangar task list`").into()),
+        count => Err(flow::Error::refused(
+            format!("{count} tasks wait for an approval"),
+            "name the one you mean (`hangar task list --stage awaiting-approval`)",
+        )
+        .into()),
+    }
+}
+
+/// A version by number, or the newest that counts.
+pub fn choose(dossier: &Dossier, version: Option<u32>) -> Result<&Held<Manifest>, Error> {
+    let found = match version {
+        Some(version) => dossier.seals.iter().find(|seal| seal.value().version == version),
+        None => dossier.seals.iter().rfind(|seal| !dossier.is_aside(seal.digest())),
+    };
+    found.ok_or_else(|| {
+        let what = version.map_or("the task has no sealed tests yet".to_owned(), |version| {
+            format!("the task has no sealed version {version}")
+        });
+        flow::Error::refused(what, "see `hangar sealed list` and `hangar task show`").into()
+    })
+}
+
+fn shown(opened: &Opened, wanted: &Wanted) -> Result<Vec<Shown>, Error> {
+    let text = |file: &crate::seal::SealedFile| Shown {
+        path: file.path.clone(),
+        text: String::from_utf8_lossy(file.bytes.expose()).into_owned(),
+    };
+    if wanted.tests {
+        return Ok(opened.payload.files().iter().map(text).collect());
+    }
+    let one = |path: &String| {
+        opened.payload.file(path).map(text).ok_or_else(|| {
+            flow::Error::refused(
+                format!("there is no sealed file `{path}`"),
+                "the card lists the files",
+            )
+            .into()
+        })
+    };
+    wanted.files.iter().map(one).collect()
+}
+
+/// Both versions' files as one unified difference, without the canaries.
+fn diff(old: &Opened, new: &Opened) -> String {
+    let text = |opened: &Opened, path: &str| {
+        let file = opened.payload.file(path)?;
+        let clean = crate::seal::remove(file.bytes.expose(), &opened.canary);
+        Some(String::from_utf8_lossy(&clean).into_owned())
+    };
+    let paths = |opened: &Opened| opened.payload.files().iter().map(|file| file.path.clone()).collect::<Vec<_>>();
+    let mut all = paths(old);
+    all.extend(paths(new));
+    all.sort();
+    all.dedup();
+    let mut out = String::new();
+    for path in all {
+        let (before, after) = (text(old, &path), text(new, &path));
+        if before == after {
+            continue;
+        }
+        let (before, after) = (before.unwrap_or_default(), after.unwrap_or_default());
+        let changes = similar::TextDiff::from_lines(before.as_str(), after.as_str());
+        let header = (format!("v{}/{path}", old.manifest.version), format!("v{}/{path}", new.manifest.version));
+        out.push_str(&changes.unified_diff().header(&header.0, &header.1).to_string());
+    }
+    out
+}
+
+/// The transcript of the run that wrote a version.
+fn transcript(
+    store: &Store,
+    dossier: &Dossier,
+    seal: &Held<Manifest>,
+    identities: &[crate::seal::Identity],
+) -> Result<Option<String>, Error> {
+    let Writer::Agent { run, .. } = &seal.value().writer else { return Ok(None) };
+    let Some(held) = dossier.runs.iter().find(|held| held.digest() == *run) else { return Ok(None) };
+    let Some(attachment) = held.value().attachment.iter().find(|one| one.name.starts_with("transcript")) else {
+        return Ok(None);
+    };
+    let Some(bytes) = held.folder.file(&store.repo, &attachment.name)? else { return Ok(None) };
+    for identity in identities {
+        if let Ok(text) = crate::seal::decrypt(&bytes, identity) {
+            return Ok(Some(String::from_utf8_lossy(text.expose()).into_owned()));
+        }
+    }
+    Ok(None)
+}
+
+fn remember(store: &Store, dossier: &Dossier, seal: &Held<Manifest>, shown: &[Shown]) -> Result<(), Error> {
+    let id = dossier.id();
+    let before = seen(store, id).filter(|seen| seen.manifest == seal.digest());
+    let mut now = before.unwrap_or_else(|| Seen {
+        format: 1,
+        manifest: seal.digest(),
+        first: store.clock.now().as_second(),
+        files: Vec::new(),
+    });
+    now.files.extend(shown.iter().map(|file| file.path.clone()));
+    now.files.sort();
+    now.files.dedup();
+    // Names of sealed files are no test text, but they stay out of the refs: this is local.
+    let path = seen_path(store, id);
+    if let Some(folder) = path.parent() {
+        files::create_private_dir(folder)?;
+    }
+    let bytes = serde_json::to_vec(&now).expect("digests, numbers and names are JSON");
+    Ok(files::write_atomic(&path, &bytes, 0o600)?)
+}
+
+fn card(
+    dossier: &Dossier,
+    seal: &Held<Manifest>,
+    opened: &Opened,
+    shown: Vec<Shown>,
+    diff: Option<String>,
+    transcript: Option<String>,
+) -> Card {
+    let (task, manifest) = (&dossier.history.task, seal.value());
+    let aliases = opened.criteria.aliases();
+    let test = |id: &crate::model::outcome::TestId| {
+        let alias = aliases.get(id)?.clone();
+        let row = manifest.base_check.iter().find(|row| row.alias == alias);
+        Some(CardTest {
+            id: id.to_string(),
+            base: row.map(|row| row.status),
+            class: row.and_then(|row| row.class),
+            flaky: row.is_some_and(|row| row.flaky),
+            alias,
+        })
+    };
+    let criteria = task.criteria.iter().map(|criterion| {
+        let ids = opened.criteria.criteria().find(|(id, _)| **id == criterion.id);
+        let tests: Vec<_> = ids.into_iter().flat_map(|(_, ids)| ids).filter_map(test).collect();
+        let covers = |test: &CardTest| matches!(test.base, Some(BaseStatus::Fails | BaseStatus::Unconfirmed));
+        CardCriterion { criterion: criterion.clone(), uncovered: !tests.iter().any(covers), tests }
+    });
+    Card {
+        id: task.id.clone(),
+        title: task.title.clone(),
+        mandate: task.mandate.clone(),
+        version: manifest.version,
+        manifest: seal.digest(),
+        stale: manifest.text != task.text_digest(),
+        after_code: manifest.after_code,
+        criteria: criteria.collect(),
+        others: opened.criteria.others().iter().filter_map(test).collect(),
+        sentinels: opened.criteria.sentinels().iter().map(ToString::to_string).collect(),
+        counts: manifest.counts,
+        files: opened
+            .payload
+            .files()
+            .iter()
+            .map(|file| CardFile { path: file.path.clone(), bytes: file.bytes.expose().len() })
+            .collect(),
+        notes: opened.criteria.notes().to_owned(),
+        writer: manifest.writer.clone(),
+        plan: manifest.plan.clone(),
+        shown,
+        diff,
+        transcript,
+    }
+}

@@ -1,0 +1,251 @@
+//! `hangar run`, `hangar submit`, `hangar deliver`: driving a task.
+
+use super::machine::{Watch, host};
+use crate::app::{Error, Here};
+use crate::flow::drive::{Agents, Stop, drive};
+use crate::flow::implementer;
+use crate::flow::stage::{self, Contradiction, Next};
+use crate::flow;
+use crate::model::authority::{Act, may};
+use crate::model::digest::Digest;
+use crate::model::event::Change;
+use crate::model::ids::TaskId;
+use crate::model::object_id::ObjectId;
+use crate::model::outcome::{Secrecy, Trust, Verdict};
+use crate::model::task::{Stage, State};
+use crate::store::Store;
+use crate::store::dossier::Dossier;
+use crate::store::identity::Identity;
+use crate::trust::AskPassphrase;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// Where a run stopped.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct RunView {
+    /// Which task.
+    pub id: TaskId,
+    /// Where it is in its life.
+    pub state: State,
+    /// Where the work on it stands.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stage: Option<Stage>,
+    /// Why the run stopped.
+    pub stopped: Stopped,
+    /// The manifest that a person must decide about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub manifest: Option<Digest>,
+    /// Its version.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<u32>,
+    /// Documents one of which must be chosen.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub contradicting: Vec<Digest>,
+    /// The branch that holds the result.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
+    /// Its commit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub commit: Option<ObjectId>,
+    /// Trust, verdict and secrecy of the last grade.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub grade: Option<GradeWords>,
+    /// Why a task ended, as its events say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub summary: Option<String>,
+}
+
+/// The three words that a grade stands on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct GradeWords {
+    /// Whether it accepts.
+    pub accepted: bool,
+    /// Tests that passed.
+    pub passed: u32,
+    /// Tests that were expected.
+    pub expected: u32,
+    /// What the sandbox held.
+    pub trust: Trust,
+    /// How the outcomes were learnt.
+    pub verdict: Verdict,
+    /// How well the tests were hidden.
+    pub secrecy: Secrecy,
+}
+
+/// Why a run stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stopped {
+    /// A person must approve or reject.
+    WaitingForApproval,
+    /// A person must adjudicate.
+    Contradiction,
+    /// An agent must work, and this command starts none.
+    NeedsAgent,
+    /// The stage that was asked for is reached.
+    Stage,
+    /// The result is on its branch.
+    Delivered,
+    /// All rounds are used.
+    NotAccepted,
+    /// Too many versions of the tests were rejected.
+    Rejected,
+    /// The task had ended before.
+    Ended,
+}
+
+/// Drives a task to the next point where a person is needed, or to its end.
+pub fn run(
+    here: &Here,
+    task: &str,
+    until: Option<Stage>,
+    ask: &mut AskPassphrase<'_>,
+    watch: &Watch<'_>,
+) -> Result<RunView, Error> {
+    let store = here.store()?;
+    let history = store.find_task(task)?;
+    let id = history.task.id.clone();
+    let host = host(here, &store, watch, None)?;
+    let dossier = store.dossier_of(history)?;
+    let settings = &store.policy.newest().root.acceptance;
+    // Before anything is signed: a task that can't be served here stays as it is.
+    let next = match stage::next(&dossier, settings, store.clock.now()) {
+        Next::Enqueue => Next::Write { version: 1, previous: None, reasons: Vec::new() },
+        other => other,
+    };
+    flow::drive::check_lanes(&host, &dossier.history.task, &next)?;
+    enqueue(here, &store, &dossier, ask)?;
+    let stop = drive(&host, &store, &id, until, Agents::Start)?;
+    view(&store, &id, stop)
+}
+
+/// Puts a draft into the queue as the person who runs it.
+fn enqueue(here: &Here, store: &Store, dossier: &Dossier, ask: &mut AskPassphrase<'_>) -> Result<(), Error> {
+    if dossier.history.task.state != State::Draft {
+        return Ok(());
+    }
+    let signer = here.signer(store, ask)?;
+    let person = Identity::of(&store.policy, &signer)?;
+    store.change_task(dossier.id(), &person, |history| {
+        Ok(if history.task.state == State::Draft { vec![Change::Enqueue] } else { Vec::new() })
+    })?;
+    Ok(())
+}
+
+/// Hands in a person's own patch, grades it and delivers what is accepted.
+pub fn submit(
+    here: &Here,
+    task: &str,
+    rev: &str,
+    ask: &mut AskPassphrase<'_>,
+    watch: &Watch<'_>,
+) -> Result<RunView, Error> {
+    let store = here.store()?;
+    let dossier = store.dossier_of(store.find_task(task)?)?;
+    let settings = &store.policy.newest().root.acceptance;
+    let manifest = match stage::next(&dossier, settings, store.clock.now()) {
+        Next::Implement { manifest, .. } => manifest,
+        Next::Enqueue if dossier.history.task.flow == crate::model::task::Flow::Plain => None,
+        other => return Err(not_now(&other).into()),
+    };
+    let signer = here.signer(&store, ask)?;
+    let person = Identity::of(&store.policy, &signer)?;
+    if !may(&person.actor, Act::Submit, &dossier.history.task.requester) {
+        let what = format!("{} may not submit a patch", person.principal());
+        return Err(flow::Error::refused(what, "ask an admin to add you (`hangar policy add`)").into());
+    }
+    let host = host(here, &store, watch, None)?;
+    enqueue(here, &store, &dossier, ask)?;
+    let commit = store.repo.resolve(rev)?;
+    let subject = super::grade::subject_of_commit(&store, dossier.history.task.base, commit)?;
+    implementer::submit(&store, &dossier, &person, manifest, &subject)?;
+    let id = dossier.id().clone();
+    let stop = drive(&host, &store, &id, None, Agents::Refuse)?;
+    view(&store, &id, stop)
+}
+
+fn not_now(next: &Next) -> flow::Error {
+    let (what, remedy) = match next {
+        Next::Enqueue | Next::Write { .. } => {
+            ("the hidden tests are not there yet", "run the task, or seal tests of your own (`hangar seal`)")
+        }
+        Next::AwaitApproval { .. } => ("the hidden tests are not approved yet", "see `hangar review`"),
+        Next::Blocked(_) => ("documents contradict each other", "see `hangar task show`, then `hangar adjudicate`"),
+        Next::Grade { .. } | Next::Deliver { .. } | Next::GiveUp { .. } | Next::RejectTask { .. } => {
+            ("another patch is being accepted", "run the task (`hangar run`)")
+        }
+        Next::Implement { .. } | Next::Nothing => ("the task has ended", "see `hangar task show`"),
+    };
+    flow::Error::refused(what, remedy)
+}
+
+/// Delivers a result that is accepted.
+pub fn deliver(here: &Here, task: &str, watch: &Watch<'_>) -> Result<RunView, Error> {
+    let store = here.store()?;
+    let dossier = store.dossier_of(store.find_task(task)?)?;
+    let settings = &store.policy.newest().root.acceptance;
+    match stage::next(&dossier, settings, store.clock.now()) {
+        Next::Deliver { .. } => {}
+        Next::Nothing if dossier.history.task.delivery.is_some() => {
+            return view(&store, dossier.id(), Stop::Ended);
+        }
+        _ => return Err(flow::Error::refused("there is no accepted result to deliver", "see `hangar task show`").into()),
+    }
+    let host = host(here, &store, watch, None)?;
+    let stop = drive(&host, &store, dossier.id(), None, Agents::Refuse)?;
+    view(&store, dossier.id(), stop)
+}
+
+fn view(store: &Store, id: &TaskId, stop: Stop) -> Result<RunView, Error> {
+    let dossier = store.dossier(id)?;
+    let task = &dossier.history.task;
+    let settings = &store.policy.newest().root.acceptance;
+    let mut view = RunView {
+        id: id.clone(),
+        state: task.state,
+        stage: stage::next(&dossier, settings, store.clock.now()).stage(),
+        stopped: Stopped::Ended,
+        manifest: None,
+        version: None,
+        contradicting: Vec::new(),
+        branch: task.delivery.as_ref().map(|delivery| short_branch(&delivery.branch)),
+        commit: task.delivery.as_ref().map(|delivery| delivery.commit),
+        grade: dossier.grades.last().map(|held| words(held.value())),
+        summary: (!task.summary.is_empty()).then(|| task.summary.clone()),
+    };
+    view.stopped = match stop {
+        Stop::Waiting { manifest, version } => {
+            (view.manifest, view.version) = (Some(manifest), Some(version));
+            Stopped::WaitingForApproval
+        }
+        Stop::Blocked(contradiction) => {
+            view.contradicting = Contradiction::documents(&contradiction).to_vec();
+            Stopped::Contradiction
+        }
+        Stop::Draft | Stop::NeedsAgent => Stopped::NeedsAgent,
+        Stop::Until(_) => Stopped::Stage,
+        Stop::Delivered(_) => Stopped::Delivered,
+        Stop::GaveUp(delivered) => {
+            (view.branch, view.commit) = (Some(delivered.branch), Some(delivered.commit));
+            Stopped::NotAccepted
+        }
+        Stop::Rejected => Stopped::Rejected,
+        Stop::Ended => Stopped::Ended,
+    };
+    Ok(view)
+}
+
+fn short_branch(full: &str) -> String {
+    full.trim_start_matches("refs/heads/").to_owned()
+}
+
+fn words(grade: &crate::model::grade::Grade) -> GradeWords {
+    GradeWords {
+        accepted: grade.accepted,
+        passed: grade.counts.passed,
+        expected: grade.counts.expected,
+        trust: grade.trust,
+        verdict: grade.verdict,
+        secrecy: grade.secrecy,
+    }
+}

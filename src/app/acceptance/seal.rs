@@ -1,0 +1,202 @@
+//! `hangar seal --from`: hidden tests that a person wrote.
+
+use super::machine::{Watch, host};
+use crate::app::{Error, Here};
+use crate::base::redact::Secret;
+use crate::flow;
+use crate::flow::basecheck::{self, Ground};
+use crate::flow::drive::Project;
+use crate::flow::sealing::{self, Material};
+use crate::flow::stage::{self, Next};
+use crate::flow::version::criterion_ids;
+use crate::flow::{claim, writer};
+use crate::grade::protect::{Globs, SHARED};
+use crate::grade::suite::SealedFile;
+use crate::harness::collect::{self, CollectedFile, Paths};
+use crate::model::authority::{Act, may};
+use crate::model::digest::Digest;
+use crate::model::event::Change;
+use crate::model::ids::TaskId;
+use crate::model::manifest::{Counts, Writer};
+use crate::model::task::State;
+use crate::store::identity::Identity;
+use crate::trust::AskPassphrase;
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::fs;
+use std::io::Read as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+/// Largest file that is read.
+const MAX_FILE: u64 = 10 << 20;
+
+/// A new sealed version.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct Sealed {
+    /// Which task.
+    pub id: TaskId,
+    /// Its number.
+    pub version: u32,
+    /// Digest of its manifest.
+    pub manifest: Digest,
+    /// Numbers.
+    pub counts: Counts,
+}
+
+/// Where the tests are and what they show.
+#[derive(Debug, Clone)]
+pub struct Source {
+    /// Folder whose paths are those below the repository's root.
+    pub folder: PathBuf,
+    /// Criterion and test id.
+    pub map: Vec<(String, String)>,
+    /// Tests that any implementation must fail.
+    pub sentinels: Vec<String>,
+}
+
+/// Checks, seals and records tests of a person.
+pub fn seal(
+    here: &Here,
+    task: &str,
+    source: &Source,
+    ask: &mut AskPassphrase<'_>,
+    watch: &Watch<'_>,
+) -> Result<Sealed, Error> {
+    let store = here.store()?;
+    let dossier = store.dossier_of(store.find_task(task)?)?;
+    let id = dossier.id().clone();
+    let settings = &store.policy.newest().root.acceptance;
+    let next = stage::next(&dossier, settings, store.clock.now());
+    if !matches!(next, Next::Enqueue | Next::Write { .. } | Next::AwaitApproval { .. }) {
+        return Err(flow::Error::refused(
+            "tests can't be sealed in this stage",
+            "see `hangar task show`; `hangar task retry --from writing` begins again",
+        )
+        .into());
+    }
+    let signer = here.signer(&store, ask)?;
+    let person = Identity::of(&store.policy, &signer)?;
+    if !may(&person.actor, Act::Submit, &dossier.history.task.requester) {
+        let what = format!("{} may not seal tests", person.principal());
+        return Err(flow::Error::refused(what, "ask an admin to add you (`hangar policy add`)").into());
+    }
+    let host = host(here, &store, watch, None)?;
+    let project = Project::at_base(&store, &dossier.history.task)?;
+    let plan = project.plan()?;
+    let files = read_folder(&source.folder)?;
+    let globs = Globs::new(&plan.tests).map_err(flow::Error::from)?;
+    let shared = Globs::new(SHARED).map_err(flow::Error::from)?;
+    let paths = Paths {
+        tests: &plan.tests,
+        allowed: &|path| globs.matches(path.as_bytes()),
+        protected: &|path| shared.matches(path.as_bytes()),
+    };
+    let files = with_map(files, source)?;
+    let output = collect::sealed(files, &[], &criterion_ids(&dossier.history.task), &paths)
+        .map_err(|complaint| malformed(&complaint.for_writer()))?;
+    let suite: Vec<SealedFile> = output
+        .files
+        .iter()
+        .map(|(path, file)| SealedFile { path: path.clone(), executable: file.executable, text: file.bytes.clone() })
+        .collect();
+    let ground = Ground::new(&host, &store.repo, dossier.history.task.base, plan)?;
+    ground.preflight(&host, plan)?;
+    host.stage("running the tests on the base");
+    let checked = basecheck::check(&host, &ground, plan, suite, &output.criteria)?;
+    if checked.check.is_environment() {
+        return Err(writer::environment(&checked).into());
+    }
+    if !checked.check.complaints.is_empty() {
+        return Err(malformed(&checked.check.complaints.join("\n")));
+    }
+    if dossier.history.task.state == State::Draft {
+        store.change_task(&id, &person, |_| Ok(vec![Change::Enqueue]))?;
+    }
+    let hold = claim::take(&host, &store, &id)?;
+    let dossier = store.dossier(&id)?;
+    let files = output.files.into_iter().map(|(path, file)| (path, file.executable, file.bytes)).collect();
+    let writer = Writer::Person { name: person.principal().clone() };
+    let material = Material { files, criteria: output.criteria, checked: &checked, plan, writer };
+    host.stage("sealing");
+    let written = sealing::seal(&host, &store, &dossier, material);
+    claim::begin_waiting(&host, &store, &id, &hold)?;
+    let written = written?;
+    let dossier = store.dossier(&id)?;
+    let held = dossier.seal(written.digest).ok_or_else(|| flow::Error::missing("the sealed version is not there", "run `hangar verify`"))?;
+    Ok(Sealed { id, version: held.value().version, manifest: written.digest, counts: held.value().counts })
+}
+
+fn malformed(text: &str) -> Error {
+    Error::invalid(format!("these tests can't be sealed:\n{}", text.trim_end()))
+}
+
+/// Every regular file below a folder. Links and special files are named and refused.
+fn read_folder(folder: &Path) -> Result<Vec<CollectedFile>, Error> {
+    let mut found = Vec::new();
+    let mut open = vec![folder.to_owned()];
+    while let Some(dir) = open.pop() {
+        let fail = |source| Error::Read { path: dir.clone(), source };
+        for entry in fs::read_dir(&dir).map_err(fail)? {
+            let entry = entry.map_err(fail)?;
+            let path = entry.path();
+            let fail = |source| Error::Read { path: path.clone(), source };
+            let kind = entry.file_type().map_err(fail)?;
+            if kind.is_dir() {
+                open.push(path);
+                continue;
+            }
+            if !kind.is_file() {
+                return Err(Error::invalid(format!("`{}` is no regular file", path.display())));
+            }
+            found.push(read_file(folder, &path)?);
+        }
+    }
+    Ok(found)
+}
+
+fn read_file(folder: &Path, path: &Path) -> Result<CollectedFile, Error> {
+    let fail = |source| Error::Read { path: path.to_owned(), source };
+    let file = fs::File::open(path).map_err(fail)?;
+    let meta = file.metadata().map_err(fail)?;
+    if meta.len() > MAX_FILE {
+        return Err(Error::invalid(format!("`{}` is larger than {} MiB", path.display(), MAX_FILE >> 20)));
+    }
+    // One allocation: growing would leave copies of the test behind.
+    let mut bytes = Vec::with_capacity(usize::try_from(meta.len()).unwrap_or(0) + 64);
+    file.take(MAX_FILE).read_to_end(&mut bytes).map_err(fail)?;
+    let executable = meta.permissions().mode() & 0o100 != 0;
+    let bytes = Secret::new(bytes);
+    CollectedFile::below(folder, path.as_os_str().as_bytes(), executable, bytes)
+        .ok_or_else(|| Error::invalid(format!("`{}` does not lie in the folder", path.display())))
+}
+
+/// Adds the map that the command line gives, where the folder has none.
+fn with_map(mut files: Vec<CollectedFile>, source: &Source) -> Result<Vec<CollectedFile>, Error> {
+    let has_map = files.iter().any(|file| file.path == crate::seal::CRITERIA.as_bytes());
+    if has_map {
+        if source.map.is_empty() && source.sentinels.is_empty() {
+            return Ok(files);
+        }
+        return Err(Error::invalid("the folder has a criteria.json; leave out --map and --sentinel"));
+    }
+    if source.map.is_empty() {
+        return Err(Error::invalid(
+            "nothing says which test shows which criterion: use --map c1=TEST-ID, or put a criteria.json into the folder",
+        ));
+    }
+    let mut criteria: std::collections::BTreeMap<&str, Vec<&str>> = std::collections::BTreeMap::new();
+    for (criterion, id) in &source.map {
+        criteria.entry(criterion).or_default().push(id);
+    }
+    let map = serde_json::json!({
+        "format": 1, "criteria": criteria, "others": [], "sentinels": source.sentinels, "notes": ""
+    });
+    files.push(CollectedFile {
+        path: crate::seal::CRITERIA.as_bytes().to_vec(),
+        mode: 0o644,
+        bytes: Secret::from(map.to_string()),
+    });
+    Ok(files)
+}
