@@ -115,3 +115,12 @@ fn a_linked_file_stays_a_link() {
         "[remote]\nname = \"upstream\"\n"
     );
 }
+
+#[test]
+fn default_lanes_are_those_of_the_roles() {
+    let layers = Layers::new(None, None, &Env::new(), &[]).unwrap();
+    for role in crate::model::lane::Role::ALL {
+        let entry = layers.get(&format!("lanes.{role}")).unwrap();
+        assert_eq!(entry.value, format!("[\"{}\"]", role.default_harness()));
+    }
+}

@@ -139,3 +139,11 @@ fn what_is_the_users_is_refused_and_told_where_it_belongs() {
         }
     }
 }
+
+proptest::proptest! {
+    #[test]
+    fn no_text_makes_the_reader_panic(text in "[a-z\\[\\]=\"'.{}, \n0-9#]{0,80}") {
+        let _ = read(&text);
+        let _ = read(&format!("{FULL}{text}"));
+    }
+}

@@ -7,6 +7,7 @@ use super::exchange::{CRITERIA, PLACEHOLDER};
 use crate::base::redact::Secret;
 use crate::model::criteria::Criteria;
 use crate::model::ids::CriterionId;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -349,7 +350,8 @@ fn unfit(name: &str) -> Option<&'static str> {
 }
 
 /// `report.json`: what an agent says about its turn. Nothing in it is believed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(title = "report.json")]
 pub struct Report {
     /// `completed`, `blocked` or `failed`.
     pub status: String,
@@ -365,6 +367,11 @@ pub struct Report {
     pub findings: Vec<String>,
     /// What stands in the way; empty when completed.
     pub blockers: Vec<String>,
+}
+
+/// The JSON schema of `report.json`.
+pub fn report_schema() -> schemars::Schema {
+    schemars::schema_for!(Report)
 }
 
 /// What an implementer, judge or goal agent left.

@@ -119,7 +119,7 @@ fn bounds_hold() {
 
 #[test]
 fn nothing_at_all_is_told() {
-    let text = check_only(vec![file(".keep", "")]).unwrap_err();
+    let text = check_only(Vec::new()).unwrap_err();
     assert!(text.contains("criteria.json is not there"));
     assert!(check(Vec::new()).unwrap_err().contains("no test file"));
 }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 /// Variable that names the directory to the agent.
 pub const VARIABLE: &str = "HANGAR_EXCHANGE";
 
-/// The directory inside a sandbox.
+/// The directory inside a sandbox, in its writable part that nothing cleans.
 pub const INSIDE: &str = "/run/exchange";
 
 /// The writer's tests, below the exchange directory.
@@ -75,8 +75,9 @@ pub struct Laid {
 }
 
 impl Inputs<'_> {
-    /// The files of an exchange directory at `dir` inside. An empty hidden file in `out/sealed` and
-    /// `out/artifacts` makes these folders; collection leaves it out.
+    /// The files of an exchange directory at `dir` inside. An empty hidden file in each output folder makes
+    /// it: a laid file that may be written belongs to the sandbox's user, with its folder.
+    /// Collection leaves these files out.
     pub fn laid(self, dir: &Path) -> Result<Vec<Laid>, serde_json::Error> {
         let read_only = |path: &str, bytes: Vec<u8>| Laid {
             path: dir.join(path),
@@ -136,19 +137,20 @@ mod tests {
             previous: vec![("tests/test_a.py".into(), Secret::new(b"old".to_vec()))],
         };
         let laid = inputs.laid(Path::new(INSIDE)).unwrap();
+        let root = Path::new(INSIDE);
         let paths: Vec<_> = laid
             .iter()
-            .map(|file| file.path.to_str().unwrap())
+            .map(|file| file.path.strip_prefix(root).unwrap().to_str().unwrap())
             .collect();
         assert_eq!(
             paths,
             [
-                "/run/exchange/in/prompt.md",
-                "/run/exchange/in/task.json",
-                "/run/exchange/in/previous/tests/test_a.py",
-                "/run/exchange/out/.keep",
-                "/run/exchange/out/sealed/.keep",
-                "/run/exchange/out/artifacts/.keep",
+                "in/prompt.md",
+                "in/task.json",
+                "in/previous/tests/test_a.py",
+                "out/.keep",
+                "out/sealed/.keep",
+                "out/artifacts/.keep",
             ]
         );
         let json: serde_json::Value = serde_json::from_slice(laid[1].bytes.expose()).unwrap();

@@ -18,20 +18,12 @@ pub struct Lane {
     pub adapter: Arc<dyn Adapter>,
 }
 
-/// Harness of a role without configuration.
-const fn default_harness(role: Role) -> &'static str {
-    match role {
-        Role::Writer | Role::Orchestrator => "claude",
-        Role::Implementer | Role::Judge => "codex",
-    }
-}
-
 /// The lanes of a role, best first. Nothing is started.
 pub fn resolve(settings: &LaneSettings, role: Role) -> Result<Vec<Lane>, Error> {
     let names = match settings.lanes.get(&role) {
         Some(names) => names.clone(),
         None => vec![LaneName {
-            harness: default_harness(role).into(),
+            harness: role.default_harness().into(),
             effort: None,
         }],
     };

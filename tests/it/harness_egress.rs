@@ -271,6 +271,20 @@ fn a_name_that_leads_inside_is_refused_and_asked_for_once() {
 }
 
 #[test]
+fn a_name_that_is_marked_local_may_lead_inside() {
+    let server = server(b"\r\n\r\n", REPLY);
+    let mut config = config(
+        server.address,
+        &["api.example.org:80", "local:api.example.org:80"],
+    );
+    config.resolve = Arc::new(|_, port| Ok(vec![format!("10.0.0.1:{port}").parse().unwrap()]));
+    config.connect = Arc::new(move |_, limit| TcpStream::connect_timeout(&server.address, limit));
+    let proxy = Proxy::start(config).unwrap();
+    let answer = ask(&proxy, b"GET http://api.example.org/ HTTP/1.1\r\n\r\n");
+    assert!(answer.ends_with("ok"), "{answer}");
+}
+
+#[test]
 fn a_listed_loopback_port_is_served_on_its_own_port() {
     let server = server(b"ping", b"pong");
     let listed = format!("127.0.0.1:{}", server.address.port());

@@ -15,6 +15,7 @@ mod grade_judge;
 mod grade_kit;
 mod grade_sandboxed;
 mod harness_egress;
+mod harness_sandbox;
 mod sandbox;
 mod seal;
 mod seal_age;

@@ -224,4 +224,15 @@ mod tests {
         let endless = format!("0\r\n{}", "a: b\r\n".repeat(5000));
         assert_eq!(run(&Body::Chunked, endless.as_bytes(), 100), Err(Broken));
     }
+
+    proptest::proptest! {
+        #[test]
+        fn pieces_do_not_matter(bytes in proptest::collection::vec(proptest::prop_oneof![
+            proptest::strategy::Just(b'\r'), proptest::strategy::Just(b'\n'),
+            proptest::strategy::Just(b'0'), proptest::strategy::Just(b'2'),
+            proptest::strategy::Just(b';'), proptest::prelude::any::<u8>(),
+        ], 0..40), piece in 1_usize..9) {
+            assert_eq!(run(&Body::Chunked, &bytes, piece), run(&Body::Chunked, &bytes, 1));
+        }
+    }
 }

@@ -145,3 +145,39 @@ fn responses_lose_what_is_bound_to_the_connection() {
     );
     assert!(super::response(b"SSH-2.0-x\r\n\r\n").is_err());
 }
+
+/// Bytes that look like a request, with anything in between.
+fn nearly_a_request() -> impl proptest::strategy::Strategy<Value = Vec<u8>> {
+    use proptest::prelude::*;
+    let piece = prop_oneof![
+        Just(b"GET http://a.example/ HTTP/1.1\r\n".to_vec()),
+        Just(b"CONNECT a.example:443 HTTP/1.1\r\n".to_vec()),
+        Just(b"Host: a.example\r\n".to_vec()),
+        Just(b"Content-Length: 3\r\n".to_vec()),
+        Just(b"Transfer-Encoding: chunked\r\n".to_vec()),
+        Just(b"Connection: upgrade\r\nUpgrade: x\r\n".to_vec()),
+        Just(b"\r\n".to_vec()),
+        Just(b"\n".to_vec()),
+        proptest::collection::vec(any::<u8>(), 0..12),
+    ];
+    proptest::collection::vec(piece, 0..8).prop_map(|pieces| pieces.concat())
+}
+
+proptest::proptest! {
+    #[test]
+    fn whatever_comes_what_is_sent_on_is_one_head(bytes in nearly_a_request()) {
+        if let Ok(Some((found, length))) = request(&bytes) {
+            assert!(length <= bytes.len());
+            if let Kind::Plain { head, .. } = found.kind {
+                let text = String::from_utf8_lossy(&head).into_owned();
+                assert!(text.ends_with("\r\n\r\n"));
+                assert_eq!(text.matches("\r\n\r\n").count(), 1);
+                let lines = text.replace("\r\n", "");
+                assert!(!lines.contains(['\r', '\n', '\0']), "{text:?}");
+                let hosts = text.to_ascii_lowercase().matches("\r\nhost:").count();
+                assert_eq!(hosts, 1);
+            }
+        }
+        let _ = response(&bytes);
+    }
+}

@@ -285,10 +285,11 @@ impl Run<'_> {
         }
     }
 
-    /// The entry of the allow-list that names this place.
+    /// The entry of the allow-list that names this place; of two, the one that is marked local.
     fn listed(&self, asked: &Endpoint) -> Result<Endpoint, Reason> {
         let same = |entry: &&Endpoint| entry.host() == asked.host() && entry.port() == asked.port();
-        let found = self.slot.shared.config.allowed.iter().find(same);
+        let found = self.slot.shared.config.allowed.iter().filter(same);
+        let found = found.max_by_key(|entry| entry.is_local());
         found.cloned().ok_or(Reason::NotListed)
     }
 
