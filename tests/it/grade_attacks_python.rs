@@ -10,11 +10,12 @@ const BASE: &[File<'_>] = &[
     ("calc.py", "def add(a, b):\n    return 0\n"),
     ("requirements.txt", "PyYAML\n"),
     ("tests/helper.py", "FIVE = 5\n"),
+    ("tests/other.py", "FIVE = 5\n"),
 ];
 const PYTEST: &[File<'_>] = &[
     (
         "tests/test_add.py",
-        "import pytest\nfrom calc import add\nfrom helper import FIVE\n\n\
+        "import pytest\nfrom calc import add\nfrom helper import FIVE\nfrom tests.other import FIVE as SAME\nassert SAME == FIVE\n\n\
          def test_sum():\n    assert add(2, 3) == FIVE\n\n\
          class TestMore:\n    @pytest.mark.parametrize('a,b,c', [(1, 1, 2), (7, 0, 7)])\n    \
          def test_table(self, a, b, c):\n        assert add(a, b) == c\n",
@@ -27,7 +28,7 @@ const PYTEST: &[File<'_>] = &[
 const UNITTEST: &[File<'_>] = &[
     (
         "tests/test_add.py",
-        "import unittest\nfrom calc import add\nfrom helper import FIVE\n\n\
+        "import unittest\nfrom calc import add\nfrom helper import FIVE\nfrom tests.other import FIVE as SAME\nassert SAME == FIVE\n\n\
          class Sum(unittest.TestCase):\n    def test_sum(self):\n        \
          self.assertEqual(add(2, 3), FIVE)\n\n\
          class More(unittest.TestCase):\n    def test_table(self):\n        \
@@ -168,6 +169,28 @@ fn modules_of_the_patch_shadow_nothing_of_the_runner() {
         files[0].1 = WRONG;
         assert_eq!(word(&case.grade(&files)), "not accepted");
         files[0].1 = GOOD;
+    }
+}
+
+#[test]
+#[ignore = "heavy: needs python3 with pytest"]
+fn modules_of_the_patch_shadow_no_helper_of_the_tests() {
+    // WRONG gives -1 for the sum.
+    let files = [
+        ("calc.py", WRONG),
+        ("helper.py", "FIVE = -1\n"),
+        ("src/helper.py", "FIVE = -1\n"),
+        ("tests.py", "__path__ = ['bent']\n"),
+        ("bent/other.py", "FIVE = -1\n"),
+        ("src/tests/__init__.py", ""),
+        ("src/tests/other.py", "FIVE = -1\n"),
+    ];
+    for case in cases() {
+        let judgement = case.grade(&files);
+        assert_eq!(judgement.counts.failed, 2, "{:?}", judgement.reasons);
+        let mut honest = files;
+        honest[0].1 = GOOD;
+        assert_eq!(word(&case.grade(&honest)), "accepted");
     }
 }
 

@@ -81,12 +81,29 @@ fn inside(suite: &Suite) -> (Suite, Vec<Mount>) {
     (suite, mounts)
 }
 
-/// Runs tests of the tree in `bench` in one sandbox. Also: whether the sealed files stayed the same.
+/// Gives everything below a folder to the sandbox's user. Files with their digests.
+fn give(folder: &Path) -> Vec<(PathBuf, Digest)> {
+    let (uid, gid) = hangar::sandbox::owner();
+    let mut files = Vec::new();
+    std::os::unix::fs::chown(folder, Some(uid), Some(gid)).unwrap();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            files.extend(give(&path));
+        } else {
+            std::os::unix::fs::chown(&path, Some(uid), Some(gid)).unwrap();
+            let digest = Digest::of(&std::fs::read(&path).unwrap());
+            files.push((path, digest));
+        }
+    }
+    files
+}
+
+/// Runs tests of the tree in `bench` in one sandbox. Also: whether its files stayed the same.
 fn run(bench: &Bench, ids: &[TestId]) -> (RunReport, bool) {
     let (suite, mut mounts) = inside(&bench.suite);
     let tree = &bench.suite.layout.src;
-    let (uid, gid) = hangar::sandbox::owner();
-    std::os::unix::fs::chown(tree, Some(uid), Some(gid)).unwrap();
+    let before = give(tree);
     mounts.push(Mount::Scratch {
         host: tree.clone(),
         inside: suite.layout.src.clone(),
@@ -115,10 +132,16 @@ fn run(bench: &Bench, ids: &[TestId]) -> (RunReport, bool) {
     let outcome = Linux::new(launcher)
         .run(&spec, &Cancel::default(), &mut |_: Event| {})
         .unwrap();
-    let intact = suite.files.iter().all(|file| {
-        let path = suite.inside(&file.path);
-        let found = outcome.hashes.get(path.as_os_str().as_bytes());
-        found == Some(Digest::of(file.text.expose()).as_bytes())
+    let sealed = suite
+        .files
+        .iter()
+        .map(|file| (suite.inside(&file.path), Digest::of(file.text.expose())));
+    let rest = before.into_iter().map(|(path, digest)| {
+        let path = path.strip_prefix(tree).unwrap();
+        (suite.layout.src.join(path), digest)
+    });
+    let intact = sealed.chain(rest).all(|(path, digest)| {
+        outcome.hashes.get(path.as_os_str().as_bytes()) == Some(digest.as_bytes())
     });
     let done: Vec<(Call, Raw)> = calls
         .into_iter()

@@ -14,6 +14,7 @@ mod grade_exec;
 mod grade_judge;
 mod grade_kit;
 mod grade_sandboxed;
+mod grade_tap;
 mod harness_egress;
 mod harness_sandbox;
 mod sandbox;

@@ -357,6 +357,7 @@ fn build(suite: &Suite, package: &str, targets: &[&Target]) -> Call {
     }
     let mut call = suite.call(argv, &[], suite.timeout());
     environment(suite, &mut call);
+    call.dir = suite.inside(package);
     call.channel = true;
     call.stdin = format!("{}\n", call.nonce).into_bytes();
     call

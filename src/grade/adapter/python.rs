@@ -96,7 +96,16 @@ pub(super) fn request(
         .get("PYTHONPATH")
         .map(|path| path.split(':').filter(|part| !part.is_empty()).collect())
         .unwrap_or_default();
+    // Folders at the root that are all tests.
+    let folders: Vec<&str> = suite
+        .plan
+        .tests
+        .iter()
+        .map(|folder| folder.trim_end_matches('/'))
+        .filter(|folder| !folder.contains(['/', '*', '?', '[', '{']))
+        .collect();
     serde_json::json!({
+        "folders": folders,
         "mode": mode,
         "ids": ids,
         "known": suite.known,
@@ -297,10 +306,10 @@ pub(super) fn read_preflight(
 }
 
 fn prepare_line(suite: &Suite, runner: Option<&str>) -> String {
-    let mut line = String::from("python3 -m venv /prepared/venv && /prepared/venv/bin/pip install");
+    // `pip` is the one of the virtual environment that `prepare` makes.
+    let mut line = String::from("pip install");
     if !suite.plan.prepare.is_empty() {
-        line.clone_from(&suite.plan.prepare);
-        line.push_str(" && /prepared/venv/bin/pip install");
+        line = format!("{} && {line}", suite.plan.prepare);
     }
     for list in &suite.project.lists {
         line.push_str(" -r ");
@@ -346,10 +355,7 @@ pub(super) fn proposal(adapter: &dyn Adapter, tree: Tree<'_>, verify: &str) -> P
         framework,
         verify: verify.into(),
         prepare: if needs {
-            format!(
-                "python3 -m venv /prepared/venv && /prepared/venv/bin/pip install{}{runner}{editable}",
-                lists.concat()
-            )
+            format!("pip install{}{runner}{editable}", lists.concat())
         } else {
             String::new()
         },

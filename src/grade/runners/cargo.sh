@@ -1,4 +1,4 @@
-# build RECORD PROGRAM ARGUMENT…   runs cargo, keeps and prints its JSON
+# build RECORD PROGRAM ARGUMENT…   runs cargo in the package's folder, keeps and prints its JSON
 # run RECORD SOURCE ARGUMENT…      runs the executable that was built from SOURCE
 # Standard input holds the mark of our records; descriptor 3 takes them. Neither is open in what is
 # started here.
@@ -12,9 +12,26 @@ executables() {
     sed -n 's/.*"executable":"\([^"]*\)".*/\1/p'
 }
 
+# Calls $1 with each lock file from here upward and the place of its copy.
+locks() {
+  folder=$PWD number=0
+  while :; do
+    [ -f "$folder/Cargo.lock" ] && "$1" "$folder/Cargo.lock" "$record.$number"
+    [ -z "$folder" ] && break
+    folder=${folder%/*} number=$((number + 1))
+  done
+}
+
+keep() { cp "$1" "$2"; }
+
+# cargo may bring a lock file up to date; the tree under test stays as it was.
+restore() { cmp -s "$1" "$2" || cat "$2" >"$1"; }
+
 if [ "$mode" = build ]; then
+  locks keep
   "$@" >"$record" 3>&-
   status=$?
+  locks restore
   cat "$record"
   executables '' | while read -r file; do
     sum=$(sha256sum <"$file")

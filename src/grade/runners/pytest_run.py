@@ -95,7 +95,8 @@ def run():
     send, close = open_channel(request["nonce"])
     leave, flush = os._exit, (sys.stdout.flush, sys.stderr.flush)
     load_everything()
-    extend_path(request["root"], request["path"])
+    bind_folders(request["root"], request["folders"])
+    extend_path(request["root"], request["path"], request["files"])
     arguments = [
         "-c", request["config"], "--rootdir", request["root"], "--confcutdir", request["root"],
         "-p", "no:cacheprovider", "--import-mode=append", "--continue-on-collection-errors",

@@ -2,6 +2,8 @@
 # to what it needs, so that replacing a function of a module later changes nothing here.
 import _json
 import fcntl
+import importlib.machinery
+import importlib.util
 import json
 import os
 import sys
@@ -57,10 +59,33 @@ def classify(error):
     return "error", ""
 
 
-def extend_path(root, extra):
+def package_root(folder):
+    """The folder that a test file's imports start from: above the packages that it lies in."""
+    while os.path.exists(os.path.join(folder, "__init__.py")):
+        folder = os.path.dirname(folder)
+    return folder
+
+
+def bind_folders(root, names):
+    """A folder of tests without `__init__.py` is a namespace, and any module or package of that
+    name elsewhere would win over it. So it is bound to its own folder here."""
+    for name in names:
+        folder = os.path.join(root, name)
+        known = name in sys.modules or name in getattr(sys, "stdlib_module_names", ())
+        if known or not name.isidentifier() or not os.path.isdir(folder):
+            continue
+        if not os.path.exists(os.path.join(folder, "__init__.py")):
+            spec = importlib.machinery.ModuleSpec(name, None, is_package=True)
+            spec.submodule_search_locations = [folder]
+            sys.modules[name] = importlib.util.module_from_spec(spec)
+
+
+def extend_path(root, extra, files):
     """The project comes after the standard library and the installed packages: a `json.py` in its
-    root shadows nothing that the runner needs."""
-    places = [root]
+    root shadows nothing that the runner needs. The folders of the tests come before the project: a
+    module of the patch shadows no helper of the tests."""
+    places = [package_root(os.path.dirname(os.path.join(root, file))) for file in files]
+    places.append(root)
     src = os.path.join(root, "src")
     if os.path.isdir(src) and not os.path.exists(os.path.join(src, "__init__.py")):
         places.append(src)

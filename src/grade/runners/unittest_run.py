@@ -46,7 +46,6 @@ class Recorder(unittest.TestResult):
         super().__init__()
         self.send, self.ids, self.classify = send, ids, classify
         self.state, self.bad, self.ran = None, False, set()
-        # A table apart from `self.state` keys on the test that runs now.
 
     def startTest(self, test):
         super().startTest(test)
@@ -143,7 +142,8 @@ def run():
     request = read_request()
     send, close = open_channel(request["nonce"])
     leave, flush = os._exit, (sys.stdout.flush, sys.stderr.flush)
-    extend_path(request["root"], request["path"])
+    bind_folders(request["root"], request["folders"])
+    extend_path(request["root"], request["path"], request["files"])
     send("start")
     found, broken = collect(request, send)
     recorder = Recorder(send, {id(test): name for _, name, test in found})
