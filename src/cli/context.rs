@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 
 /// Largest text that is read from a file or from standard input, in bytes.
 const MAX_INPUT: u64 = 16 << 20;
+/// Largest patch that is read, in bytes.
+const MAX_PATCH: u64 = 512 << 20;
 
 /// The surroundings of one command.
 #[derive(Debug)]
@@ -74,6 +76,24 @@ impl Context {
                 format!("cannot read {source}: {error}"),
             )
         })
+    }
+
+    /// The bytes of a file that was named on the command line; `-` is standard input.
+    pub fn read_bytes(&self, path: &Path) -> Result<Vec<u8>, CliError> {
+        let mut bytes = Vec::new();
+        let read = if path == Path::new("-") {
+            io::stdin().lock().take(MAX_PATCH).read_to_end(&mut bytes)
+        } else {
+            std::fs::File::open(self.dir.join(path))
+                .and_then(|file| file.take(MAX_PATCH).read_to_end(&mut bytes))
+        };
+        match read {
+            Ok(_) => Ok(bytes),
+            Err(error) => {
+                let text = format!("cannot read {}: {error}", path.display());
+                Err(CliError::new(super::ExitStatus::Usage, text))
+            }
+        }
     }
 
     /// Asks the person.

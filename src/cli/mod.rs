@@ -10,6 +10,7 @@ pub mod error;
 mod error_from;
 pub mod exit;
 mod hidden;
+mod watch;
 mod words;
 
 pub use error::CliError;

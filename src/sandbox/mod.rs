@@ -123,6 +123,11 @@ impl Cancel {
         self.0.store(true, Ordering::SeqCst);
     }
 
+    /// The flag itself, for whoever registers signal handlers.
+    pub fn flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.0)
+    }
+
     /// Whether the run was cancelled.
     pub fn is_set(&self) -> bool {
         self.0.load(Ordering::SeqCst)

@@ -1,5 +1,7 @@
 //! `hangar adjudicate`
 
+use crate::app::acceptance::decide;
+use crate::cli::{CliError, ExitStatus, context::Context};
 use crate::cli::args::TaskArg;
 use clap::Args;
 
@@ -19,4 +21,16 @@ pub struct AdjudicateArgs {
     /// Why
     #[arg(long, value_name = "TEXT")]
     pub reason: String,
+}
+
+pub(super) fn run(context: &Context, args: &AdjudicateArgs) -> Result<ExitStatus, CliError> {
+    let ask = &mut context.passphrase();
+    let (task, digest) = (&args.task.task, &args.digest);
+    let done = decide::adjudicate(&context.here(), task, digest, &args.reason, ask)?;
+    if context.printer.is_json() {
+        context.printer.json(&done);
+    } else {
+        context.printer.line(format!("{} stands", done.stands.short()));
+    }
+    Ok(ExitStatus::Done)
 }

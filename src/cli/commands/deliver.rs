@@ -1,5 +1,9 @@
 //! `hangar deliver`
 
+use super::run::tell;
+use crate::app::acceptance::run;
+use crate::cli::watch::watched;
+use crate::cli::{CliError, ExitStatus, context::Context};
 use crate::cli::args::TaskArg;
 use clap::Args;
 
@@ -12,4 +16,11 @@ pub struct DeliverArgs {
     /// Which task.
     #[command(flatten)]
     pub task: TaskArg,
+}
+
+pub(super) fn run(context: &Context, args: &DeliverArgs) -> Result<ExitStatus, CliError> {
+    let view = watched(context, "delivering", |watch| {
+        Ok(run::deliver(&context.here(), &args.task.task, watch)?)
+    })?;
+    Ok(tell(context, &view))
 }

@@ -1,5 +1,9 @@
 //! `hangar grade`
 
+use crate::app::acceptance::grade::{self, GradeView, Patch, Wanted};
+use crate::cli::watch::watched;
+use crate::cli::{CliError, ExitStatus, context::Context};
+use crate::ui::{Label, escape, paint};
 use crate::cli::args::TaskArg;
 use clap::Args;
 use std::path::PathBuf;
@@ -37,4 +41,63 @@ pub struct GradeArgs {
     /// Record nothing; also a version that is not approved may be used, and is named so
     #[arg(long)]
     pub dry_run: bool,
+}
+
+pub(super) fn run(context: &Context, args: &GradeArgs) -> Result<ExitStatus, CliError> {
+    let patch = match (&args.rev, &args.patch) {
+        (_, Some(file)) => Patch::Text(context.read_bytes(file)?),
+        (Some(rev), None) => Patch::Revision(rev.clone()),
+        (None, None) => Patch::Revision("HEAD".into()),
+    };
+    let wanted = Wanted {
+        task: args.task.task.clone(),
+        patch,
+        version: args.version,
+        provider: args.provider.clone(),
+        dry_run: args.dry_run,
+    };
+    let view = watched(context, "grading", |watch| Ok(grade::grade(&context.here(), &wanted, watch)?))?;
+    if context.printer.is_json() {
+        context.printer.json(&view);
+    } else {
+        context.printer.data(&text(&view));
+    }
+    Ok(if view.accepted { ExitStatus::Done } else { ExitStatus::No })
+}
+
+fn text(view: &GradeView) -> String {
+    let word = match (view.accepted, view.void) {
+        (true, _) => paint(Label::Good, "accepted"),
+        (false, true) => paint(Label::Bad, "void: the grade says nothing about the patch"),
+        (false, false) => paint(Label::Bad, "not accepted"),
+    };
+    let counts = view.counts;
+    let mut lines = vec![
+        format!("grade      {word}"),
+        format!(
+            "tests      {} of {} passed, {} failed, {} skipped, {} missing",
+            counts.passed, counts.expected, counts.failed, counts.skipped, counts.missing
+        ),
+        format!("trust      {}", view.trust),
+        format!("verdict    {}", view.verdict),
+        format!("secrecy    {}", view.secrecy),
+        format!(
+            "version    {} ({}{})",
+            view.version,
+            view.manifest.short(),
+            if view.approved { "" } else { ", NOT approved" }
+        ),
+        format!("sandbox    {}", escape::line(&view.provider)),
+    ];
+    if counts.sentinels > 0 {
+        lines.push(format!("sentinels  {} of {} failed as they must", counts.sentinels_held, counts.sentinels));
+    }
+    lines.extend(view.reasons.iter().map(|reason| format!("reason     {}", escape::line(reason))));
+    lines.extend(view.protected_touched.iter().map(|path| format!("touches    {}", escape::line(path))));
+    lines.extend(view.limits_hit.iter().map(|limit| format!("limit      {}", escape::line(limit))));
+    lines.push(match &view.grade {
+        Some(digest) => format!("signed     {}", digest.short()),
+        None => "signed     no (dry run, nothing was recorded)".into(),
+    });
+    lines.join("\n") + "\n"
 }

@@ -1,5 +1,9 @@
 //! `hangar reject`
 
+use super::approve::tell;
+use crate::app::acceptance::decide;
+use crate::cli::{CliError, ExitStatus, context::Context};
+use crate::model::approval::Action;
 use crate::cli::args::MaybeTaskArg;
 use clap::Args;
 
@@ -23,4 +27,13 @@ pub struct RejectArgs {
     /// The manifest's digest, for use without a terminal; it must have been reviewed here
     #[arg(long, value_name = "DIGEST")]
     pub digest: Option<String>,
+}
+
+pub(super) fn run(context: &Context, args: &RejectArgs) -> Result<ExitStatus, CliError> {
+    let here = context.here();
+    let pending = decide::pending(&here, args.task.task.as_deref(), args.digest.as_deref())?;
+    let ask = &mut context.passphrase();
+    let decided = decide::decide(&here, &pending, Action::Reject, &args.reason, ask)?;
+    tell(context, &decided, "rejected");
+    Ok(ExitStatus::Done)
 }

@@ -1,5 +1,9 @@
 //! `hangar run`
 
+use crate::app::acceptance::run::{self, RunView, Stopped};
+use crate::cli::watch::watched;
+use crate::cli::{CliError, ExitStatus, context::Context};
+use crate::ui::{Label, escape, paint};
 use crate::cli::args::TaskArg;
 use crate::cli::words;
 use crate::model::task::Stage;
@@ -30,4 +34,76 @@ pub struct RunArgs {
     /// Stop before the first step after this stage
     #[arg(long, value_name = "STAGE", value_parser = words::stage())]
     pub until: Option<Stage>,
+}
+
+pub(super) fn run(context: &Context, args: &RunArgs) -> Result<ExitStatus, CliError> {
+    let view = watched(context, "starting", |watch| {
+        let ask = &mut context.passphrase();
+        Ok(run::run(&context.here(), &args.task.task, args.until, ask, watch)?)
+    })?;
+    Ok(tell(context, &view))
+}
+
+/// Shows where a task stopped and what a person does next; `submit` and `deliver` do the same.
+pub(super) fn tell(context: &Context, view: &RunView) -> ExitStatus {
+    let status = status(view);
+    if context.printer.is_json() {
+        context.printer.json(view);
+        return status;
+    }
+    if let Some(grade) = &view.grade {
+        let word = if grade.accepted {
+            paint(Label::Good, "accepted")
+        } else {
+            paint(Label::Bad, "not accepted")
+        };
+        context.printer.line(format!(
+            "grade      {word}: {} of {} hidden tests passed (trust {}, verdict {}, secrecy {})",
+            grade.passed, grade.expected, grade.trust, grade.verdict, grade.secrecy
+        ));
+    }
+    let id = view.id.short();
+    let line = match view.stopped {
+        Stopped::WaitingForApproval => format!(
+            "waiting    version {} of the hidden tests needs an approval\nnext       {}",
+            view.version.unwrap_or_default(),
+            paint(Label::Command, format!("hangar review {id} && hangar approve {id}"))
+        ),
+        Stopped::Contradiction => format!(
+            "waiting    documents contradict each other: {}\nnext       {}",
+            view.contradicting.iter().map(crate::model::digest::Digest::short).collect::<Vec<_>>().join(", "),
+            paint(Label::Command, format!("hangar adjudicate {id} DIGEST --reason TEXT"))
+        ),
+        Stopped::NeedsAgent => format!(
+            "stopped    an implementation is needed\nnext       {}",
+            paint(Label::Command, format!("hangar run {id}"))
+        ),
+        Stopped::Stage => format!("reached    {}", view.stage.map(|stage| stage.to_string()).unwrap_or_default()),
+        Stopped::Delivered => delivered("delivered", view),
+        Stopped::NotAccepted => delivered("draft", view),
+        Stopped::Rejected => "rejected   too many versions of the hidden tests were rejected".to_owned(),
+        Stopped::Ended => match &view.branch {
+            Some(_) => delivered("delivered", view),
+            None => format!("ended      the task is {}: {}", view.state, escape::line(view.summary.as_deref().unwrap_or(""))),
+        },
+    };
+    context.printer.line(line);
+    status
+}
+
+fn delivered(word: &str, view: &RunView) -> String {
+    let branch = view.branch.as_deref().unwrap_or_default();
+    let commit = view.commit.map(|commit| commit.short()).unwrap_or_default();
+    let next = format!("hangar verify {}", view.id.short());
+    format!("{word:<10} {} {commit}\nnext       {}", escape::line(branch), paint(Label::Command, next))
+}
+
+fn status(view: &RunView) -> ExitStatus {
+    match view.stopped {
+        Stopped::WaitingForApproval | Stopped::Contradiction => ExitStatus::Waiting,
+        Stopped::Stage | Stopped::Delivered => ExitStatus::Done,
+        Stopped::NeedsAgent | Stopped::NotAccepted | Stopped::Rejected => ExitStatus::No,
+        Stopped::Ended if view.branch.is_some() => ExitStatus::Done,
+        Stopped::Ended => ExitStatus::No,
+    }
 }

@@ -1,5 +1,9 @@
 //! `hangar seal`
 
+use crate::app::acceptance::seal::{self, Source};
+use crate::cli::watch::watched;
+use crate::cli::{CliError, ExitStatus, context::Context};
+use crate::ui::{Label, paint};
 use crate::cli::args::TaskArg;
 use clap::Args;
 use std::path::PathBuf;
@@ -39,4 +43,35 @@ fn mapping(text: &str) -> Result<(String, String), String> {
     let (criterion, id) =
         parts.ok_or("expected CRITERION=ID, such as c1=tests/test_a.py::test_b")?;
     Ok((criterion.trim().to_owned(), id.to_owned()))
+}
+
+pub(super) fn run(context: &Context, args: &SealArgs) -> Result<ExitStatus, CliError> {
+    let source = Source {
+        folder: context.dir.join(&args.from),
+        map: args.map.clone(),
+        sentinels: args.sentinel.clone(),
+    };
+    let sealed = watched(context, "reading the tests", |watch| {
+        let ask = &mut context.passphrase();
+        Ok(seal::seal(&context.here(), &args.task.task, &source, ask, watch)?)
+    })?;
+    if context.printer.is_json() {
+        context.printer.json(&sealed);
+        return Ok(ExitStatus::Done);
+    }
+    let counts = sealed.counts;
+    let id = sealed.id.short();
+    context.printer.line(format!(
+        "sealed     version {} ({}): {} tests, {} fail on the base, {} guards, {} skipped, {} sentinels",
+        sealed.version,
+        sealed.manifest.short(),
+        counts.tests,
+        counts.fails,
+        counts.guards,
+        counts.skipped,
+        counts.sentinels
+    ));
+    let next = format!("hangar review {id} && hangar approve {id}");
+    context.printer.line(format!("next       {}", paint(Label::Command, next)));
+    Ok(ExitStatus::Done)
 }

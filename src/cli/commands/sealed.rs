@@ -1,5 +1,9 @@
 //! `hangar sealed`
 
+use crate::app::acceptance::sealed;
+use crate::cli::watch::watched;
+use crate::cli::{CliError, ExitStatus, context::Context};
+use crate::ui::{Label, Table, escape, paint};
 use crate::cli::args::TaskArg;
 use clap::{Args, Subcommand};
 
@@ -72,4 +76,94 @@ pub struct PublishArgs {
     /// Branch to commit on [default: the delivered one]
     #[arg(long, value_name = "BRANCH")]
     pub branch: Option<String>,
+}
+
+pub(super) fn run(context: &Context, args: &SealedArgs) -> Result<ExitStatus, CliError> {
+    match &args.command {
+        SealedCommand::List(args) => list(context, args),
+        SealedCommand::Show(args) => show(context, args),
+        SealedCommand::Reseal(args) => reseal(context, args),
+        SealedCommand::Publish(args) => publish(context, args),
+    }
+    .map(|()| ExitStatus::Done)
+}
+
+fn list(context: &Context, args: &SealedListArgs) -> Result<(), CliError> {
+    let list = sealed::list(&context.here(), &args.task.task)?;
+    if context.printer.is_json() {
+        context.printer.json(&list);
+        return Ok(());
+    }
+    let mut table = Table::new(&["VERSION", "MANIFEST", "TESTS", "FAIL", "GUARDS", "UNCOVERED", "STATE"]);
+    for row in &list.versions {
+        let names = |names: &[crate::model::ids::Principal]| {
+            names.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+        };
+        let state = if row.aside {
+            "set aside".to_owned()
+        } else if !row.rejected_by.is_empty() {
+            format!("rejected by {}", names(&row.rejected_by))
+        } else if !row.approved_by.is_empty() {
+            format!("approved by {}", names(&row.approved_by))
+        } else if row.stale {
+            "stale: the task's text was edited".to_owned()
+        } else {
+            "waits for an approval".to_owned()
+        };
+        let number = |count: u32| count.to_string();
+        table.row([
+            (&number(row.version), None),
+            (&row.manifest.short(), Some(Label::Id)),
+            (&number(row.counts.tests), None),
+            (&number(row.counts.fails), None),
+            (&number(row.counts.guards), None),
+            (&number(row.counts.uncovered), None),
+            (&state, None),
+        ]);
+    }
+    context.printer.table(&table);
+    Ok(())
+}
+
+fn show(context: &Context, args: &SealedShowArgs) -> Result<(), CliError> {
+    let shown = sealed::show(&context.here(), &args.task.task, args.version)?;
+    if context.printer.is_json() {
+        context.printer.json(&shown);
+        return Ok(());
+    }
+    context.printer.line(format!("manifest {}", paint(Label::Id, shown.digest)));
+    let bytes = crate::model::codec::encode(&shown.manifest).map_err(crate::app::Error::from)?;
+    context.printer.data(&escape::block(&String::from_utf8_lossy(&bytes)));
+    Ok(())
+}
+
+fn reseal(context: &Context, args: &ResealArgs) -> Result<(), CliError> {
+    let done = watched(context, "resealing", |watch| {
+        Ok(sealed::reseal(&context.here(), args.task.as_deref(), watch)?)
+    })?;
+    if context.printer.is_json() {
+        context.printer.json(&done);
+        return Ok(());
+    }
+    for id in &done.resealed {
+        context.printer.line(format!("resealed   {}", id.short()));
+    }
+    context.printer.notice(format!("{} unchanged", done.unchanged));
+    Ok(())
+}
+
+fn publish(context: &Context, args: &PublishArgs) -> Result<(), CliError> {
+    let ask = &mut context.passphrase();
+    let done = sealed::publish(&context.here(), &args.task.task, args.branch.as_deref(), ask)?;
+    if context.printer.is_json() {
+        context.printer.json(&done);
+        return Ok(());
+    }
+    context.printer.line(format!(
+        "published  {} files on {} ({})",
+        done.files,
+        escape::line(&done.branch),
+        done.commit.short()
+    ));
+    Ok(())
 }

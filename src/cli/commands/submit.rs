@@ -1,5 +1,9 @@
 //! `hangar submit`
 
+use super::run::tell;
+use crate::app::acceptance::run;
+use crate::cli::watch::watched;
+use crate::cli::{CliError, ExitStatus, context::Context};
 use crate::cli::args::TaskArg;
 use clap::Args;
 
@@ -22,4 +26,12 @@ pub struct SubmitArgs {
     /// Revision that holds the patch
     #[arg(long, value_name = "REV", default_value = "HEAD")]
     pub rev: String,
+}
+
+pub(super) fn run(context: &Context, args: &SubmitArgs) -> Result<ExitStatus, CliError> {
+    let view = watched(context, "starting", |watch| {
+        let ask = &mut context.passphrase();
+        Ok(run::submit(&context.here(), &args.task.task, &args.rev, ask, watch)?)
+    })?;
+    Ok(tell(context, &view))
 }
