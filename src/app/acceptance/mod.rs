@@ -1,6 +1,7 @@
 //! The acceptance commands: run, seal, review, decide, submit, grade, deliver.
 
 pub mod decide;
+pub mod demo;
 pub mod grade;
 pub mod machine;
 pub mod review;

@@ -1,5 +1,9 @@
 //! `hangar demo`
 
+use crate::app::acceptance::demo::{Scene, demo};
+use crate::cli::watch::watched;
+use crate::cli::{CliError, ExitStatus, context::Context};
+use crate::ui::{Label, paint};
 use clap::Args;
 use std::path::PathBuf;
 
@@ -13,4 +17,38 @@ pub struct DemoArgs {
     /// Keep the repository in DIR, which must not exist yet
     #[arg(long, value_name = "DIR")]
     pub keep: Option<PathBuf>,
+}
+
+pub(super) fn run(context: &Context, args: &DemoArgs) -> Result<ExitStatus, CliError> {
+    let (folder, _gone_afterwards) = folder(args)?;
+    let printer = &context.printer;
+    let say = |scene: Scene| match scene {
+        Scene::Tell(text) => printer.notice(format!("\n{text}")),
+        Scene::Command(text) => printer.notice(format!("  $ {}", paint(Label::Command, text))),
+    };
+    let view = watched(context, "starting", |watch| Ok(demo(&folder, watch, &say)?))?;
+    let status = super::run::tell(context, &view.run);
+    if args.keep.is_some() {
+        printer.notice(format!("\nThe repository is kept in {}.", view.repository));
+    }
+    Ok(if view.wrong_patch_refused { status } else { ExitStatus::No })
+}
+
+/// Where the demo plays; a temporary folder goes with the second value.
+fn folder(args: &DemoArgs) -> Result<(PathBuf, Option<tempfile::TempDir>), CliError> {
+    let cannot = |what: String| CliError::new(ExitStatus::Trouble, what);
+    if let Some(dir) = &args.keep {
+        if dir.symlink_metadata().is_ok() {
+            return Err(CliError::new(ExitStatus::Usage, format!("{} exists already", dir.display())));
+        }
+        std::fs::create_dir_all(dir)
+            .map_err(|error| cannot(format!("cannot create {}: {error}", dir.display())))?;
+        let full = dir.canonicalize().map_err(|error| cannot(format!("cannot use {}: {error}", dir.display())))?;
+        return Ok((full, None));
+    }
+    let temp = tempfile::Builder::new()
+        .prefix("hangar-demo-")
+        .tempdir()
+        .map_err(|error| cannot(format!("cannot make a temporary folder: {error}")))?;
+    Ok((temp.path().to_owned(), Some(temp)))
 }
