@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 const ROUNDS: usize = 100;
 
-const BWRAP: [&str; 21] = [
+const BWRAP: [&str; 24] = [
     "--unshare-all",
     "--cap-drop",
     "ALL",
@@ -22,6 +22,9 @@ const BWRAP: [&str; 21] = [
     "--symlink",
     "usr/bin",
     "/bin",
+    "--symlink",
+    "usr/lib",
+    "/lib",
     "--symlink",
     "usr/lib64",
     "/lib64",
