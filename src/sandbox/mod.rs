@@ -113,6 +113,21 @@ pub fn owner() -> (u32, u32) {
     }
 }
 
+/// Keeps the memory of this process out of core dumps and out of reach of other processes of the
+/// same user. For a process that handles test bodies or keys; the launcher does so by itself.
+pub fn protect_memory() -> std::io::Result<()> {
+    use rustix::process::{DumpableBehavior, Resource, Rlimit};
+    // One byte: see the launcher.
+    let bound = Rlimit {
+        current: Some(1),
+        maximum: rustix::process::getrlimit(Resource::Core).maximum,
+    };
+    // A hard bound below that is as good.
+    let _ = rustix::process::setrlimit(Resource::Core, bound);
+    rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+    Ok(())
+}
+
 /// A flag that ends a run: everything inside dies and the run returns [`Error::Interrupted`].
 #[derive(Debug, Clone, Default)]
 pub struct Cancel(Arc<AtomicBool>);

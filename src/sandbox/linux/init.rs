@@ -4,7 +4,7 @@
 //! the program, reaps, and leaves when the program ends. Its end makes the kernel kill everything
 //! else in the namespace.
 
-use super::cgroup::{MEMORY, PROCESSES};
+use super::cgroup::{Group, MEMORY, PROCESSES};
 use super::fault::{Doing as _, Fault};
 use super::filter::Filters;
 use super::watch::Watch;
@@ -44,8 +44,8 @@ pub(super) struct Ends {
     pub(super) channel: Option<OwnedFd>,
     /// Where records go.
     pub(super) status: OwnedFd,
-    /// Readable when the step may begin; at its end when the launcher is gone.
-    pub(super) go: OwnedFd,
+    /// At its end when the launcher is gone; nothing ever comes.
+    pub(super) launcher: OwnedFd,
 }
 
 /// What every step of a sandbox has in common.
@@ -54,6 +54,8 @@ pub(super) struct Common<'spec> {
     /// The tree's root folder.
     pub(super) root: &'spec OwnedFd,
     pub(super) filters: &'spec Filters,
+    /// Control groups to join.
+    pub(super) group: Option<&'spec Group>,
     /// Real user and group to become; `None` in a user namespace, where there is one id only.
     pub(super) become_user: Option<tree::Owner>,
     /// Whether the kernel's Landlock is there for the inner domain.
@@ -89,12 +91,15 @@ fn bits(bits: u64) -> i32 {
 }
 
 fn start(common: &Common<'_>, step: &Step, ends: &Ends) -> Result<Started, Fault> {
+    if let Some(group) = common.group {
+        group.join()?;
+    }
     let mut keep: Vec<i32> = [
         &ends.stdin,
         &ends.stdout,
         &ends.stderr,
         &ends.status,
-        &ends.go,
+        &ends.launcher,
     ]
     .map(AsRawFd::as_raw_fd)
     .to_vec();
@@ -106,15 +111,11 @@ fn start(common: &Common<'_>, step: &Step, ends: &Ends) -> Result<Started, Fault
         None => None,
     };
     own_proc()?;
-    let mut byte = [0];
-    if rustix::io::read(&ends.go, &mut byte).doing("wait for the launcher")? != 1 {
-        return Err(Errno::CANCELED).doing("wait for the launcher");
-    }
-    // After the launcher put us into our control group, so that it shows as the top.
+    // In our control group, so that it shows as the top.
     sys::unshare(sys::NEW_CGROUP).doing("make a cgroup namespace")?;
     limits(&common.spec.limits, &common.fallback)?;
     drop_privileges(common.become_user)?;
-    still_wanted(ends.go.as_fd())?;
+    still_wanted(ends.launcher.as_fd())?;
     match sys::fork(0).doing("start the program")? {
         sys::Fork::Child => {
             let errno = program(common, step, ends);
@@ -157,7 +158,6 @@ fn limits(limits: &Limits, fallback: &Limits) -> Result<(), Fault> {
         };
         setrlimit(resource, bound).doing("set a limit")
     };
-    set(Resource::Core, Some(0))?;
     if limits.file.is_some() {
         set(Resource::Fsize, limits.file)?;
     }
@@ -208,9 +208,9 @@ fn drop_privileges(become_user: Option<tree::Owner>) -> Result<(), Fault> {
 }
 
 /// Fails when the launcher died before our parent-death signal was set.
-fn still_wanted(go: BorrowedFd<'_>) -> Result<(), Fault> {
+fn still_wanted(launcher: BorrowedFd<'_>) -> Result<(), Fault> {
     let mut fds = [rustix::event::PollFd::new(
-        &go,
+        &launcher,
         rustix::event::PollFlags::IN,
     )];
     let now = rustix::event::Timespec {
@@ -219,7 +219,7 @@ fn still_wanted(go: BorrowedFd<'_>) -> Result<(), Fault> {
     };
     match rustix::event::poll(&mut fds, Some(&now)) {
         Ok(0) => Ok(()),
-        _ => Err(Errno::CANCELED).doing("wait for the launcher"),
+        _ => Err(Errno::CANCELED).doing("find the launcher alive"),
     }
 }
 

@@ -90,6 +90,7 @@ fn session(control: &UnixStream) -> Result<(), Stop> {
         spec: &spec,
         root: &tree.root,
         filters: &filters,
+        group: group.as_ref(),
         become_user: identity.become_user,
         landlock: landlock > 0,
         fallback,
@@ -98,7 +99,7 @@ fn session(control: &UnixStream) -> Result<(), Stop> {
         control,
         signals: &signals,
     };
-    steps(&common, group.as_ref(), &outside)?;
+    steps(&common, &outside)?;
     read_back(&tree.root, &spec, control)?;
     wire::send(control, kind::DONE, &[]).map_err(gone)
 }
@@ -117,11 +118,7 @@ fn isolate() -> Result<Identity, Fault> {
     // Set before anything else, so that no moment is left in which we could outlive the parent.
     rustix::process::set_parent_process_death_signal(Some(Signal::TERM))
         .doing("tie to the parent")?;
-    let none = Rlimit {
-        current: Some(0),
-        maximum: Some(0),
-    };
-    rustix::process::setrlimit(Resource::Core, none).doing("forbid core dumps")?;
+    forbid_core_dumps().doing("forbid core dumps")?;
     // A runaway sandbox should be the kernel's first choice, not the user's editor.
     let _ = write_proc("/proc/self/oom_score_adj", "800");
     rustix::process::umask(rustix::fs::Mode::empty());
@@ -167,6 +164,21 @@ fn isolate() -> Result<Identity, Fault> {
     Ok(identity)
 }
 
+/// No core dump of this process or of any below it.
+///
+/// A bound of 0 stops files, but not a dump that is piped to a program; 1 byte stops both. The
+/// filter, inherited as well, leaves nothing in a dump that is made all the same.
+fn forbid_core_dumps() -> Result<(), Errno> {
+    let one = Rlimit {
+        current: Some(1),
+        maximum: Some(1),
+    };
+    rustix::process::setrlimit(Resource::Core, one)?;
+    // Kernels can be built without it.
+    let _ = write_proc("/proc/self/coredump_filter", "0");
+    Ok(())
+}
+
 fn write_proc(path: &str, text: &str) -> Result<(), Errno> {
     let flags = rustix::fs::OFlags::WRONLY | rustix::fs::OFlags::CLOEXEC;
     let file = rustix::fs::open(path, flags, rustix::fs::Mode::empty())?;
@@ -196,10 +208,10 @@ fn network(control: &UnixStream, spec: &Spec) -> Result<(), Stop> {
     Ok(())
 }
 
-fn steps(common: &Common<'_>, group: Option<&Group>, outside: &Outside<'_>) -> Result<(), Stop> {
+fn steps(common: &Common<'_>, outside: &Outside<'_>) -> Result<(), Stop> {
     for step in &common.spec.steps {
         wire::send(outside.control, kind::STARTED, &[]).map_err(gone)?;
-        match step::run(common, step, group, outside)? {
+        match step::run(common, step, outside)? {
             Ended::Abandoned => return Err(Stop::Gone),
             Ended::Step(end) => {
                 wire::send(outside.control, kind::ENDED, &end.encode()).map_err(gone)?;

@@ -102,18 +102,13 @@ struct Running<'launcher> {
 }
 
 /// Runs `step` to its end. When this returns, every process of it is dead and waited for.
-pub(super) fn run(
-    common: &Common<'_>,
-    step: &Step,
-    group: Option<&Group>,
-    outside: &Outside<'_>,
-) -> Result<Ended, Fault> {
+pub(super) fn run(common: &Common<'_>, step: &Step, outside: &Outside<'_>) -> Result<Ended, Fault> {
     let limit = common.spec.limits.output;
     let pipe = || pipe_with(PipeFlags::CLOEXEC).doing("make a pipe");
     let (stdout, stdout_end) = pipe()?;
     let (stderr, stderr_end) = pipe()?;
     let (status, status_end) = pipe()?;
-    let (go_end, go) = pipe()?;
+    let (launcher_end, launcher) = pipe()?;
     let channel = step.channel.then(pipe).transpose()?;
     let (channel, channel_end) = channel.unzip();
     let mut streams = vec![
@@ -129,7 +124,7 @@ pub(super) fn run(
         stderr: stderr_end,
         channel: channel_end,
         status: status_end,
-        go: go_end,
+        launcher: launcher_end,
     };
     if let Some(owner) = common.become_user {
         // A program may open its own streams anew, by `/dev/stdout`.
@@ -138,11 +133,11 @@ pub(super) fn run(
             give(end, owner)?;
         }
     }
-    let before = group.map(Group::counters);
+    let before = common.group.map(Group::counters);
     let flags = sys::NEW_PIDS | sys::NEW_MOUNTS | sys::NEW_IPC;
-    let (pid, pidfd) = match sys::fork(flags).doing("start pid 1")? {
+    let pidfd = match sys::fork(flags).doing("start pid 1")? {
         sys::Fork::Child => init::main(common, step, &ends),
-        sys::Fork::Parent { pid, pidfd } => (pid, pidfd),
+        sys::Fork::Parent { pidfd, .. } => pidfd,
     };
     drop(ends);
     let now = Instant::now();
@@ -156,25 +151,15 @@ pub(super) fn run(
         over: 0,
         buffer: vec![0; CHUNK],
     };
-    let joined = group.map_or(Ok(()), |group| group.join(pid));
-    let end = match joined {
-        Ok(()) => {
-            // A pid 1 that died already shows in the status pipe.
-            let _ = rustix::io::write(&go, &[1]);
-            running.watch(step)
-        }
-        Err(fault) => {
-            running.kill()?;
-            return Err(fault);
-        }
-    };
+    let end = running.watch(step);
     running.kill()?;
+    drop(launcher);
     let Ok(end) = end.and_then(|end| running.drain().map(|()| end)) else {
         return Ok(Ended::Abandoned);
     };
     let wall = running.started.elapsed();
     let end = end.map_or_else(|| running.recorded(), Ok)?;
-    let after = group.map(Group::counters);
+    let after = common.group.map(Group::counters);
     Ok(Ended::Step(StepEnd {
         end,
         hits: running.hits(end, common.root, before, after),

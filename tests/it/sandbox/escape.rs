@@ -134,6 +134,23 @@ fn inherited_descriptors_are_closed() {
 }
 
 #[test]
+fn a_crash_dumps_no_memory() {
+    for who in Who::all() {
+        let said = who.says(
+            "grep core /proc/self/limits; cat /proc/self/coredump_filter; \
+             (echo 33 > /proc/self/coredump_filter) 2>/dev/null && echo CHANGED; \
+             cd /tmp; sh -c 'kill -SEGV $$'; ls",
+        );
+        let words: Vec<&str> = said.split_whitespace().collect();
+        // One byte: nothing is written, and nothing is piped to a program of the host either.
+        assert_eq!(
+            words,
+            ["Max", "core", "file", "size", "1", "1", "bytes", "00000000"]
+        );
+    }
+}
+
+#[test]
 fn there_is_no_terminal() {
     for who in Who::all() {
         let said = who

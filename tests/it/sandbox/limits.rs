@@ -21,7 +21,7 @@ fn a_memory_bomb_is_killed_at_the_bound() {
     };
     for who in Who::all() {
         // `tail` keeps in memory what it may have to print.
-        let bomb = "head -c 400m /dev/zero | tail -c 390m > /dev/null; echo survived";
+        let bomb = "head -c 150m /dev/zero | tail -c 140m > /dev/null; echo survived";
         let outcome = limited(who, limits(), bomb);
         if outcome.enforced.memory {
             assert!(outcome.steps[0].hits.contains(&Hit::Memory), "{outcome:?}");
@@ -29,10 +29,10 @@ fn a_memory_bomb_is_killed_at_the_bound() {
             // Without a control group the process itself is bounded, and the tree watched.
             assert!(err(&outcome).contains("memory exhausted"), "{outcome:?}");
         }
-        let spread = "for i in 1 2 3; do (head -c 50m /dev/zero; sleep 5) | tail -c 45m > /dev/null & done; wait";
+        let spread = "for i in 1 2 3; do (head -c 50m /dev/zero; sleep 1) | tail -c 45m > /dev/null & done; wait";
         let outcome = limited(who, limits(), spread);
         assert!(outcome.steps[0].hits.contains(&Hit::Memory), "{outcome:?}");
-        let honest = "head -c 400m /dev/zero | tail -c 10m | wc -c";
+        let honest = "head -c 150m /dev/zero | tail -c 10m | wc -c";
         let outcome = limited(who, limits(), honest);
         assert_eq!(out(&outcome), "10485760\n");
         assert_eq!(outcome.steps[0].hits, []);
@@ -110,7 +110,6 @@ fn a_flood_ends_with_the_clock() {
 #[test]
 fn descriptors_are_bounded() {
     for who in Who::all() {
-        let said = who.says("ulimit -n; ulimit -c");
-        assert_eq!(said, "4096\n0\n");
+        assert_eq!(who.says("ulimit -n"), "4096\n");
     }
 }

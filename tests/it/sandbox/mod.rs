@@ -5,8 +5,10 @@
 mod escape;
 mod lifetime;
 mod limits;
+mod measure;
 mod network;
 mod probe;
 mod run;
 mod support;
+mod toolchain;
 mod tree;

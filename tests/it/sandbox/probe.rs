@@ -1,10 +1,18 @@
 //! The probes: they find what holds, and they find what does not.
 
-use super::support::{Who, folder, spec};
+use super::support::{Who, folder, processes_with, spec};
+use hangar::base::process::Run;
 use hangar::model::outcome::Trust;
-use hangar::sandbox::probe::{CONFINED, LIMITS, SEALED, State};
+use hangar::sandbox::probe::{CONFINED, LIMITS, Probe, SEALED, State};
 use hangar::sandbox::spec::{Limits, Mount, Spec};
 use hangar::sandbox::{Cancel, Provider as _};
+use std::collections::BTreeMap;
+use std::fs;
+use std::net::TcpListener;
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::{SocketAddr, UnixListener};
+use std::time::Duration;
 
 fn limited() -> Spec {
     Spec {
@@ -23,12 +31,10 @@ fn limited() -> Spec {
 #[test]
 fn a_sandbox_is_measured_to_be_sealed() {
     for who in Who::all() {
-        let start = std::time::Instant::now();
         let probes = who
             .provider()
             .probe(&limited(), &Cancel::default())
             .unwrap();
-        println!("{:?} {:#?}", start.elapsed(), probes);
         for name in CONFINED.iter().chain(SEALED) {
             assert_eq!(
                 probes.results[*name].state,
@@ -60,6 +66,72 @@ fn a_limit_that_was_not_asked_for_is_not_claimed() {
     assert_eq!(probes.trust(), Trust::Sealed);
 }
 
+/// The same attempts without a sandbox: a probe that can't succeed proves nothing.
+#[test]
+fn without_a_sandbox_the_attempts_succeed() {
+    // As an ordinary user, since as root some attempts would do harm.
+    let Some(who) = Who::all().pop().filter(|who| *who == Who::User || !root()) else {
+        return;
+    };
+    let bait = folder(&[("file", "secret"), ("report", "")]);
+    let at = |name: &str| bait.path().join(name).display().to_string();
+    let _socket = UnixListener::bind(at("socket")).unwrap();
+    fs::set_permissions(at("socket"), fs::Permissions::from_mode(0o777)).unwrap();
+    let name = format!("bait-{}", std::process::id());
+    let _name = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&name).unwrap()).unwrap();
+    let port = TcpListener::bind("127.0.0.1:0").unwrap();
+    let text = serde_json::json!({
+        "file": at("file"), "socket": at("socket"), "name": name, "host": "localhost",
+        "port": port.local_addr().unwrap().port(),
+    });
+    let marker = format!("mark-{}", std::process::id());
+    let output = Run::new("/bin/sh")
+        .args([
+            "-c",
+            "exec \"$0\" __probe look \"$2\" 3>\"$1\" >/dev/null 2>&1",
+        ])
+        .arg(who.program())
+        .args([at("report"), marker.clone()])
+        .stdin(text.to_string().into_bytes())
+        .timeout(Duration::from_secs(20))
+        .output()
+        .unwrap();
+    assert!(output.status.success());
+    for pid in processes_with(&marker) {
+        let pid = pid
+            .parse()
+            .ok()
+            .and_then(rustix::process::Pid::from_raw)
+            .unwrap();
+        let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+    }
+    let _ = fs::remove_file("/tmp/.alive");
+    let report = fs::read_to_string(at("report")).unwrap();
+    let told: BTreeMap<String, Probe> = report
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    for name in [
+        "host-file",
+        "host-loopback",
+        "resolve",
+        "host-socket",
+        "host-abstract-socket",
+        "host-processes",
+        "peer-memory",
+        "capabilities",
+        "kernel-surface",
+        "user-namespace",
+        "terminal",
+    ] {
+        assert_eq!(told[name].state, State::Open, "{name}: {:?}", told[name]);
+    }
+}
+
+fn root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
 #[test]
 fn a_hole_in_the_specification_is_found() {
     // The folder in which the bait is laid, shown to the sandbox.
@@ -80,5 +152,4 @@ fn a_hole_in_the_specification_is_found() {
         );
         assert_eq!(probes.trust(), Trust::None);
     }
-    let _ = folder(&[]);
 }

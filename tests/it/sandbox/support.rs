@@ -37,13 +37,19 @@ impl Who {
         }
     }
 
-    /// The provider as that user would have it.
-    pub(crate) fn provider(self) -> Linux {
-        let program = match self {
+    /// The hangar program as that user.
+    pub(crate) fn program(self) -> PathBuf {
+        match self {
             Self::Us => PathBuf::from(env!("CARGO_BIN_EXE_hangar")),
             Self::User => as_user().unwrap().clone(),
-        };
-        Linux::new(Launcher { program })
+        }
+    }
+
+    /// The provider as that user would have it.
+    pub(crate) fn provider(self) -> Linux {
+        Linux::new(Launcher {
+            program: self.program(),
+        })
     }
 
     /// Runs `spec`.

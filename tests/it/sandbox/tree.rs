@@ -250,6 +250,18 @@ fn a_tree_decides_no_mount_point() {
 }
 
 #[test]
+fn the_fixed_parts_cannot_be_replaced() {
+    let host = folder(&[("file", "")]);
+    for place in ["/", "/proc", "/proc/sys"] {
+        let spec = Spec {
+            mounts: vec![read_only(host.path(), place)],
+            ..spec()
+        };
+        blocked(Who::Us.run(&spec), place);
+    }
+}
+
+#[test]
 fn hashes_tell_whether_files_were_changed() {
     let host = folder(&[("a", "one"), ("d/b", "two")]);
     symlink("a", host.path().join("l")).unwrap();

@@ -253,6 +253,9 @@ impl Builder {
         let (Mount::ReadOnly { inside, .. }
         | Mount::ReadWrite { inside, .. }
         | Mount::Scratch { inside, .. }) = mount;
+        if inside.starts_with("/proc") {
+            return Err(Fault::blocked("mount over /proc", inside));
+        }
         let above = inside.parent().unwrap_or(Path::new("/"));
         let ground = ground(spec, above);
         let safe = sys::ATTR_NO_SUID | sys::ATTR_NO_DEV;

@@ -166,23 +166,17 @@ fn host_processes() -> Probe {
     }
 }
 
+/// Whether `pid` can be traced. Seized, not attached: that would stop it for good.
+fn trace(pid: i32) -> bool {
+    const SEIZE: i64 = 0x4206;
+    calls::raw(libc::SYS_ptrace, [SEIZE, pid.into(), 0, 0]).is_ok()
+}
+
 /// pid 1 is the only process of ours that is in reach at all.
 fn supervisor(tell: &mut dyn FnMut(&str, Probe)) {
-    const ATTACH: i64 = 16;
-    const SEIZE: i64 = 0x4206;
     tell(
         "supervisor-trace",
-        all_refused([
-            (
-                "attach",
-                calls::raw(libc::SYS_ptrace, [ATTACH, 1, 0, 0]).is_ok(),
-            ),
-            (
-                "seize",
-                calls::raw(libc::SYS_ptrace, [SEIZE, 1, 0, 0]).is_ok(),
-            ),
-            ("pidfd_getfd", take_descriptor()),
-        ]),
+        all_refused([("ptrace", trace(1)), ("pidfd_getfd", take_descriptor())]),
     );
     let open = |path: &str, write: bool| {
         OpenOptions::new()
@@ -226,8 +220,7 @@ fn peer_memory() -> Probe {
             let parent = rustix::process::getppid().map_or(0, rustix::process::Pid::as_raw_pid);
             let path = format!("/proc/{parent}/mem");
             let memory = OpenOptions::new().write(true).open(path).is_ok();
-            let trace = calls::raw(libc::SYS_ptrace, [16, parent.into(), 0, 0]).is_ok();
-            calls::leave(i32::from(memory || trace))
+            calls::leave(i32::from(memory || trace(parent)))
         }
         Ok(Some(pid)) => match wait_for(pid) {
             Some(0) => Probe::held("a child was refused its parent's memory"),
