@@ -56,7 +56,8 @@ impl Tree<'_> {
 pub struct Project {
     /// Top-level modules (Python) of the project itself.
     pub own: BTreeSet<String>,
-    /// Names under which declared dependencies are imported.
+    /// Names under which declared dependencies are imported; for cargo, the crates that come from
+    /// outside the repository.
     pub declared: BTreeSet<String>,
     /// Test files of the base that a preflight collects; the caller narrows them to the plan.
     pub tests: Vec<String>,
@@ -84,7 +85,11 @@ impl Project {
                 declared: node_dependencies(tree),
                 ..Self::default()
             },
-            Framework::Cargo | Framework::Tap | Framework::Exec => Self::default(),
+            Framework::Cargo => Self {
+                declared: cargo_dependencies(tree),
+                ..Self::default()
+            },
+            Framework::Tap | Framework::Exec => Self::default(),
         }
     }
 
@@ -259,6 +264,40 @@ fn setup_cfg(text: &str) -> Vec<String> {
     names
 }
 
+/// Crates with a source in a lock file; without one, those that a manifest names by version.
+fn cargo_dependencies(tree: Tree<'_>) -> BTreeSet<String> {
+    let named = |file: &str| {
+        let ends = format!("/{file}");
+        let paths = tree.paths.iter();
+        let found = paths.filter(move |path| *path == file || path.ends_with(&ends));
+        found
+            .filter_map(|path| tree.text(path)?.parse::<toml::Table>().ok())
+            .collect::<Vec<_>>()
+    };
+    let mut names = BTreeSet::new();
+    for lock in named("Cargo.lock") {
+        let packages = lock.get("package").and_then(toml::Value::as_array);
+        for package in packages.into_iter().flatten() {
+            let name = package.get("name").and_then(toml::Value::as_str);
+            if let Some(name) = name.filter(|_| package.get("source").is_some()) {
+                names.insert(name.to_owned());
+            }
+        }
+    }
+    for manifest in named("Cargo.toml") {
+        for key in ["dependencies", "dev-dependencies", "build-dependencies"] {
+            let list = manifest.get(key).and_then(toml::Value::as_table);
+            for (name, how) in list.into_iter().flatten() {
+                if how.get("path").is_none() && how.get("workspace").is_none() {
+                    let real = how.get("package").and_then(toml::Value::as_str);
+                    names.insert(real.unwrap_or(name).to_owned());
+                }
+            }
+        }
+    }
+    names
+}
+
 fn node_dependencies(tree: Tree<'_>) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     let Some(package) = tree
@@ -338,6 +377,18 @@ mod tests {
         assert!(!project.is_declared_dependency("other"));
     }
 
+    #[test]
+    fn crates_from_outside_are_told_from_the_workspace() {
+        let lock =
+            "[[package]]\nname = 'serde'\nsource = 'registry+x'\n[[package]]\nname = 'own'\n";
+        let manifest = "[dependencies]\na = '1'\nown = { path = 'own' }\n\
+                        b = { version = '1', package = 'c' }\n";
+        let files = [("Cargo.lock", lock), ("x/Cargo.toml", manifest)];
+        let declared = project(Framework::Cargo, &files).declared;
+        let names: Vec<&str> = declared.iter().map(String::as_str).collect();
+        assert_eq!(names, ["a", "c", "serde"]);
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
@@ -347,6 +398,7 @@ mod tests {
                 project(Framework::Pytest, &[(path, &text)]);
             }
             project(Framework::Node, &[("package.json", &text)]);
+            project(Framework::Cargo, &[("Cargo.toml", &text), ("Cargo.lock", &text)]);
         }
     }
 }

@@ -31,6 +31,9 @@ pub enum Fault {
     /// What ran is not what was sealed.
     #[error("what ran was not built from the sealed file")]
     NotSealed,
+    /// A dependency that the base fetches was built from files of the tree.
+    #[error("a dependency was replaced by code of the patch")]
+    Replaced,
     /// A test was reported more than once.
     #[error("{0} tests were reported more than once")]
     Duplicate(usize),

@@ -88,15 +88,43 @@ fn targets_of_the_manifest_do_not_replace_sealed_files() {
         &[("src/lib.rs", GOOD), ("Cargo.toml", &off)],
         &["not accepted", "void"],
     );
-    // The same file under a second name does no harm.
-    let twice = format!("{MANIFEST}[[test]]\nname = \"again\"\npath = \"tests/accept.rs\"\n");
-    let judgement = case().grade(&[("src/lib.rs", GOOD), ("Cargo.toml", &twice)]);
-    assert_ne!(
-        word(&judgement),
-        "accepted and wrong",
-        "{:?}",
-        judgement.reasons
+    // The same file under another name takes the target away.
+    let renamed = format!("{MANIFEST}[[test]]\nname = \"again\"\npath = \"tests/accept.rs\"\n");
+    refused(
+        &[("src/lib.rs", GOOD), ("Cargo.toml", &renamed)],
+        &["not accepted"],
     );
+}
+
+#[test]
+#[ignore = "heavy: builds with cargo"]
+fn a_dependency_of_the_tests_is_not_replaced() {
+    let base_manifest = format!("{MANIFEST}[dev-dependencies]\nsame = \"1\"\n");
+    let base = [("Cargo.toml", base_manifest.as_str()), BASE[2]];
+    let sealed = [
+        (
+            "tests/accept.rs",
+            "#[test] fn sum() { same::same!(calc::add(2, 3), 5); }\n",
+        ),
+        SEALED[1],
+    ];
+    let case = Case {
+        base: &base,
+        sealed: &sealed,
+        map: r#"{"format": 1, "criteria": {"c1": ["accept::sum"]}, "sentinels": ["odd::odd"]}"#,
+        ..case()
+    };
+    let manifest = format!("{MANIFEST}[dev-dependencies]\nsame = {{ path = \"same\" }}\n");
+    let fake =
+        "#[macro_export] macro_rules! same { ($a:expr, $b:expr) => { let _ = ($a, $b); } }\n";
+    let package = "[package]\nname = \"same\"\nversion = \"1.0.0\"\nedition = \"2021\"\n";
+    let judgement = case.grade(&[
+        ("src/lib.rs", WRONG),
+        ("Cargo.toml", &manifest),
+        ("same/Cargo.toml", package),
+        ("same/src/lib.rs", fake),
+    ]);
+    assert_eq!(word(&judgement), "void", "{:?}", judgement.reasons);
 }
 
 #[test]

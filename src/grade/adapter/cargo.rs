@@ -42,8 +42,8 @@ impl Adapter for Cargo {
 
     // `.cargo/` names wrappers, runners and flags, and the toolchain file names the compiler.
     // Cargo.toml is left to the patch, since new dependencies are honest work: what it could bend
-    // (`[[test]]` with another path, `harness = false`) shows in cargo's JSON and in the list, and
-    // profiles are overridden by the environment. build.rs and macros are graded as patched.
+    // (`[[test]]` with another path, `harness = false`, a path in place of a fetched dependency) shows
+    // in cargo's JSON and in the list, and profiles are overridden by the environment. build.rs and macros are graded as patched.
     fn protected(&self) -> &'static [&'static str] {
         &["**/.cargo/", "**/rust-toolchain", "**/rust-toolchain.toml"]
     }

@@ -6,7 +6,7 @@ use crate::grade::report::{Builder, Fault};
 use crate::grade::suite::Suite;
 use crate::model::outcome::{FailureClass, Outcome, TestId};
 use serde::Deserialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// libtest's exit status when a test failed.
 const FAILED: i32 = 101;
@@ -62,6 +62,8 @@ pub(super) struct Built {
 #[derive(Deserialize)]
 struct Artifact {
     reason: String,
+    #[serde(default)]
+    package_id: String,
     target: ArtifactTarget,
     executable: Option<String>,
 }
@@ -108,6 +110,12 @@ impl Built {
             builder.missing("a crate that Cargo.toml declares");
         }
         for artifact in artifacts(&raw.stdout) {
+            if is_replaced(&artifact.package_id, &suite.project.declared) {
+                builder.fault(Fault::Replaced);
+            }
+            if artifact.target.kind != ["test"] {
+                continue;
+            }
             let by_name = targets
                 .iter()
                 .find(|target| target.name == artifact.target.name);
@@ -145,14 +153,29 @@ impl Built {
     }
 }
 
-/// Test targets in cargo's JSON. Lines that are no such artifacts are skipped.
+/// Whether a crate that the base takes from outside was built from a folder of the tree.
+fn is_replaced(package: &str, outside: &BTreeSet<String>) -> bool {
+    // `path+file:///src/fake#name@1.0.0`, or `path+file:///src/name#1.0.0`.
+    let Some((path, rest)) = package
+        .strip_prefix("path+")
+        .and_then(|package| package.rsplit_once('#'))
+    else {
+        return false;
+    };
+    let name = match rest.split_once('@') {
+        Some((name, _)) => name,
+        None => path.rsplit('/').next().unwrap_or(path),
+    };
+    outside.contains(name)
+}
+
+/// Artifacts in cargo's JSON. Lines that are no such artifacts are skipped.
 fn artifacts(stdout: &[u8]) -> Vec<Artifact> {
     stdout
         .split(|byte| *byte == b'\n')
         .filter(|line| line.len() <= MAX_LINE && line.starts_with(b"{"))
         .filter_map(|line| serde_json::from_slice::<Artifact>(line).ok())
         .filter(|artifact| artifact.reason == "compiler-artifact")
-        .filter(|artifact| artifact.target.kind == ["test"])
         .collect()
 }
 
@@ -390,6 +413,25 @@ mod tests {
                 Err(Fault::Incomplete),
                 "{text}"
             );
+        }
+    }
+
+    #[test]
+    fn a_crate_of_the_base_that_lies_in_the_tree_is_replaced() {
+        let outside = BTreeSet::from(["serde".to_owned()]);
+        for id in [
+            "path+file:///src/fake#serde@1.0.0",
+            "path+file:///src/serde#1.0.0",
+        ] {
+            assert!(is_replaced(id, &outside), "{id}");
+        }
+        for id in [
+            "registry+https://github.com/rust-lang/crates.io-index#serde@1.0.0",
+            "path+file:///src/own#0.1.0",
+            "path+file:///src/serde#own@0.1.0",
+            "",
+        ] {
+            assert!(!is_replaced(id, &outside), "{id}");
         }
     }
 
