@@ -104,7 +104,7 @@ fn malformed(error: &toml::de::Error) -> Error {
 /// numbers other than decimal integers, dates.
 fn check_tokens(text: &str) -> Result<(), Error> {
     let mut depth = 0_usize;
-    let mut inline: Vec<bool> = Vec::new();
+    let mut open: Vec<Bracket> = Vec::new();
     let mut last_significant = None;
     for token in Source::new(text).lex() {
         let (start, end) = (token.span().start(), token.span().end());
@@ -113,7 +113,7 @@ fn check_tokens(text: &str) -> Result<(), Error> {
         match token.kind() {
             TokenKind::Comment => return refuse("a comment"),
             TokenKind::Newline if raw.contains('\r') => return refuse("a carriage return"),
-            TokenKind::Newline if inline.last() == Some(&true) => {
+            TokenKind::Newline if open.last() == Some(&Bracket::Inline) => {
                 return refuse("a line break in an inline table");
             }
             TokenKind::LeftCurlyBracket | TokenKind::LeftSquareBracket => {
@@ -121,13 +121,15 @@ fn check_tokens(text: &str) -> Result<(), Error> {
                 if depth > MAX_DEPTH {
                     return Err(Error::TooLarge("nesting"));
                 }
-                inline.push(matches!(token.kind(), TokenKind::LeftCurlyBracket));
+                open.push(Bracket::of(token.kind(), open.last(), last_significant));
             }
             TokenKind::RightCurlyBracket | TokenKind::RightSquareBracket => {
-                if last_significant == Some(TokenKind::Comma) && inline.last() == Some(&true) {
+                if last_significant == Some(TokenKind::Comma)
+                    && open.last() == Some(&Bracket::Inline)
+                {
                     return refuse("a trailing comma in an inline table");
                 }
-                inline.pop();
+                open.pop();
                 depth = depth.saturating_sub(1);
             }
             TokenKind::BasicString | TokenKind::MlBasicString if has_new_escape(raw) => {
@@ -148,10 +150,9 @@ fn check_tokens(text: &str) -> Result<(), Error> {
             | TokenKind::Atom
             | TokenKind::Eof => {}
         }
-        if last_significant == Some(TokenKind::Equals)
-            && token.kind() == TokenKind::Atom
-            && !is_plain_atom(raw)
-        {
+        let is_value =
+            last_significant == Some(TokenKind::Equals) || open.last() == Some(&Bracket::Array);
+        if is_value && token.kind() == TokenKind::Atom && !is_plain_atom(raw) {
             return refuse("a value other than a string, a decimal integer or a boolean");
         }
         if !matches!(token.kind(), TokenKind::Whitespace | TokenKind::Newline) {
@@ -159,6 +160,29 @@ fn check_tokens(text: &str) -> Result<(), Error> {
         }
     }
     Ok(())
+}
+
+/// What an open bracket began.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Bracket {
+    /// A `[table]` or `[[table]]` heading.
+    Heading,
+    /// An array.
+    Array,
+    /// An inline table.
+    Inline,
+}
+
+impl Bracket {
+    fn of(kind: TokenKind, around: Option<&Self>, before: Option<TokenKind>) -> Self {
+        match (kind, around) {
+            (TokenKind::LeftCurlyBracket, _) => Self::Inline,
+            (_, Some(Self::Heading)) => Self::Heading,
+            // Outside of everything, only what follows `=` is a value.
+            (_, None) if before != Some(TokenKind::Equals) => Self::Heading,
+            _ => Self::Array,
+        }
+    }
 }
 
 fn has_new_escape(raw: &str) -> bool {
@@ -243,9 +267,11 @@ mod tests {
             ("format = 1\ntext = \"\\e\"\nlist = []\n", "escape"),
             ("format = 1\ntext = \"\\x41\"\nlist = []\n", "escape"),
             (
-                "format = 1\ntext = \"x\"\nlist = [0x10]\nmore = 0x1\n",
+                "format = 1\ntext = \"x\"\nlist = []\nmore = 0x1\n",
                 "decimal",
             ),
+            ("format = 1\ntext = \"x\"\nlist = [0x10]\n", "decimal"),
+            ("format = 1\ntext = \"x\"\nlist = [1, [+2]]\n", "decimal"),
             (
                 "format = 1\ntext = \"x\"\nlist = []\nat = 2026-01-01\n",
                 "value",

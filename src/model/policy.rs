@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// `root.toml`: root keys and what no file of the repository may change.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Root {
     /// Document format, 1.
@@ -33,7 +33,7 @@ pub struct Root {
 }
 
 /// How many different people must sign a new version of each document.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Thresholds {
     /// For `root.toml`, of the people with root keys.
@@ -43,7 +43,7 @@ pub struct Thresholds {
 }
 
 /// One root key.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RootKey {
     /// Whose.
@@ -56,7 +56,7 @@ pub struct RootKey {
 }
 
 /// Acceptance settings. Every task of the repository stands under them.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Acceptance {
     /// Least trust of an accepted grade.
@@ -105,7 +105,7 @@ impl Default for Acceptance {
 }
 
 /// `members.toml`: people and machines.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Members {
     /// Document format, 1.
@@ -142,7 +142,7 @@ pub enum Role {
 }
 
 /// A person.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Person {
     /// Name, unique among people and machines.
@@ -168,7 +168,7 @@ pub enum MachineRole {
 }
 
 /// A machine key.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Machine {
     /// Name, unique among people and machines.

@@ -1,10 +1,21 @@
 //! One integration binary: real repositories, real keys, real sandboxes. One module per area.
 
+#![expect(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    reason = "tests start programs and write files of their own, and stop where they can't go on"
+)]
+
 mod cli_help;
 mod cli_setup;
 mod cli_task;
 mod common;
 mod config_registries;
+mod docs;
+mod docs_cli;
+mod docs_concepts;
+mod docs_example;
+mod docs_format;
 mod flow;
 mod git;
 mod grade_attacks_cargo;
@@ -23,3 +34,4 @@ mod seal_age;
 mod store;
 mod trust;
 mod trust_programs;
+mod tutorial;
