@@ -11,9 +11,9 @@ pub(super) fn run(args: &[OsString]) -> Option<ExitCode> {
     }
     let word = args.get(1)?.to_str()?;
     match word {
-        crate::harness::script::SUBCOMMAND => {
-            Some(crate::harness::script::play_main(args.iter().skip(2).cloned()))
-        }
+        crate::harness::script::SUBCOMMAND => Some(crate::harness::script::play_main(
+            args.iter().skip(2).cloned(),
+        )),
         "__schemas" => Some(super::commands::schemas::run(args.get(2))),
         _ => None,
     }
