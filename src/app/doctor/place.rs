@@ -224,7 +224,8 @@ fn machine_key(store: &Store, dir: &Path, role: MachineRole) -> Check {
     let name = format!("{} key", role.file_name());
     let key = match MachineKey::load(dir, role) {
         Ok(key) => key,
-        Err(error) => return missing(&name, &error, "run `hangar init`"),
+        // Its text says what to do.
+        Err(error) => return missing(&name, &error, ""),
     };
     let wanted = match role {
         MachineRole::Worker => Wanted::Worker,
