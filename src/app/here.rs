@@ -12,7 +12,7 @@ use crate::model::object_id::ObjectId;
 use crate::store::Store;
 use crate::store::identity::holder;
 use crate::trust::{AskPassphrase, Candidate, Discovery, DiscoveryInput, Signer, Source, discover};
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 /// The surroundings of a use case, given explicitly so that nothing below reads the process's own.
@@ -41,9 +41,7 @@ impl Here {
 
     /// A variable of the environment.
     pub fn var(&self, name: &str) -> Option<&OsStr> {
-        self.env
-            .get(OsStr::new(name))
-            .map(|value| value.as_os_str())
+        self.env.get(OsStr::new(name)).map(OsString::as_os_str)
     }
 
     /// The user's home folder.

@@ -133,11 +133,19 @@ fn text(error: &ErrorBody) -> String {
     );
     for cause in &error.causes {
         let label = paint(Label::Dim, "caused by:");
-        out.push_str(&format!("{label} {}\n", escape::block(cause)));
+        out = format!(
+            "{out}{label} {}
+",
+            escape::block(cause)
+        );
     }
     for hint in &error.hints {
         let label = paint(Label::Hint, "hint:");
-        out.push_str(&format!("{label} {}\n", escape::block(hint)));
+        out = format!(
+            "{out}{label} {}
+",
+            escape::block(hint)
+        );
     }
     out
 }

@@ -144,10 +144,19 @@ pub fn renew(host: &Host<'_>, store: &Store, id: &TaskId, hold: &Hold) -> Result
 }
 
 /// Marks that a person is asked now, and gives the task back.
-pub fn begin_waiting(host: &Host<'_>, store: &Store, id: &TaskId, hold: &Hold) -> Result<(), Error> {
+pub fn begin_waiting(
+    host: &Host<'_>,
+    store: &Store,
+    id: &TaskId,
+    hold: &Hold,
+) -> Result<(), Error> {
     let worker = Identity::of(&store.policy, host.worker.signer())?;
     store.change_task(id, &worker, |history| {
-        let ours = history.task.claim.as_ref().is_some_and(|claim| claim.lease == hold.lease);
+        let ours = history
+            .task
+            .claim
+            .as_ref()
+            .is_some_and(|claim| claim.lease == hold.lease);
         if !ours {
             return Ok(Vec::new());
         }
@@ -156,7 +165,12 @@ pub fn begin_waiting(host: &Host<'_>, store: &Store, id: &TaskId, hold: &Hold) -
             documents: Vec::new(),
             note: String::new(),
         };
-        Ok(vec![stage, Change::Release { lease: hold.lease.clone() }])
+        Ok(vec![
+            stage,
+            Change::Release {
+                lease: hold.lease.clone(),
+            },
+        ])
     })?;
     Ok(())
 }

@@ -56,6 +56,17 @@ pub enum EditorError {
     },
 }
 
+/// Keeps a text that could not be used, so that nothing typed is lost. Returns the file.
+pub fn keep(text: &str, ending: &str) -> io::Result<std::path::PathBuf> {
+    let mut file = tempfile::Builder::new()
+        .prefix("hangar-task-")
+        .suffix(ending)
+        .tempfile()?;
+    file.write_all(text.as_bytes())?;
+    let (_, path) = file.keep()?;
+    Ok(path)
+}
+
 /// Opens `text` in `$VISUAL` or `$EDITOR` and returns what was saved. `ending` (`.md`) lets the
 /// editor choose its mode.
 pub fn edit(text: &str, ending: &str) -> Result<String, EditorError> {

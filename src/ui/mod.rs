@@ -13,7 +13,7 @@ mod prompt;
 mod style;
 mod table;
 
-pub use editor::{EditorError, edit};
+pub use editor::{EditorError, edit, keep};
 pub use printer::{Printer, Settings};
 pub use progress::Progress;
 pub use prompt::{PromptError, Prompts};

@@ -1,7 +1,10 @@
 //! Words, help texts, exit codes, and JSON schemas of the command line.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
 use crate::common::TestEnv;
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
@@ -44,7 +47,7 @@ fn the_reference_of_every_command_is_the_committed_one() {
                 .skip(1);
             lines.extend(after.skip_while(|line| line.is_empty() || line.starts_with(' ')));
         }
-        reference.push_str(&format!("## {title}\n\n{}\n\n", lines.join("\n")));
+        let _ = write!(reference, "## {title}\n\n{}\n\n", lines.join("\n"));
     }
     insta::assert_snapshot!("reference", reference);
 }

@@ -507,6 +507,11 @@ fn hangar_toml_is_tuned_to_the_framework_that_is_found() {
             "pytest",
         ),
         (
+            "bare-py",
+            &[("tests/test_a.py", "def test_a():\n    assert True\n")],
+            "pytest",
+        ),
+        (
             "unit",
             &[(
                 "tests/test_a.py",

@@ -66,12 +66,23 @@ pub fn pending(here: &Here, task: Option<&str>, digest: Option<&str>) -> Result<
 }
 
 /// Refuses a decision about something that this person did not see.
-fn shown_last(store: &Store, dossier: &Dossier, newest: Digest, named: Option<&str>) -> Result<(), Error> {
+fn shown_last(
+    store: &Store,
+    dossier: &Dossier,
+    newest: Digest,
+    named: Option<&str>,
+) -> Result<(), Error> {
     if let Some(named) = named {
-        let hex = named.strip_prefix("sha256:").unwrap_or(named).to_ascii_lowercase();
+        let hex = named
+            .strip_prefix("sha256:")
+            .unwrap_or(named)
+            .to_ascii_lowercase();
         if hex.len() < 12 || !newest.hex().starts_with(&hex) {
             return Err(flow::Error::refused(
-                format!("the newest version is {}, not the one that was named", newest.short()),
+                format!(
+                    "the newest version is {}, not the one that was named",
+                    newest.short()
+                ),
                 "review the newest version, then decide",
             )
             .into());
@@ -146,15 +157,33 @@ pub fn adjudicate(
     let dossier = store.dossier_of(store.find_task(task)?)?;
     let settings = &store.policy.newest().root.acceptance;
     let Next::Blocked(contradiction) = stage::next(&dossier, settings, store.clock.now()) else {
-        return Err(flow::Error::refused("nothing contradicts itself in this task", "see `hangar task show`").into());
+        return Err(flow::Error::refused(
+            "nothing contradicts itself in this task",
+            "see `hangar task show`",
+        )
+        .into());
     };
     let documents = contradiction.documents();
-    let hex = digest.strip_prefix("sha256:").unwrap_or(digest).to_ascii_lowercase();
-    let fits: Vec<Digest> = documents.iter().copied().filter(|one| one.hex().starts_with(&hex)).collect();
+    let hex = digest
+        .strip_prefix("sha256:")
+        .unwrap_or(digest)
+        .to_ascii_lowercase();
+    let fits: Vec<Digest> = documents
+        .iter()
+        .copied()
+        .filter(|one| one.hex().starts_with(&hex))
+        .collect();
     let [stands] = fits.as_slice() else {
-        let list = documents.iter().map(Digest::short).collect::<Vec<_>>().join(", ");
+        let list = documents
+            .iter()
+            .map(Digest::short)
+            .collect::<Vec<_>>()
+            .join(", ");
         return Err(flow::Error::refused(
-            format!("`{digest}` names {} of the contradicting documents", fits.len()),
+            format!(
+                "`{digest}` names {} of the contradicting documents",
+                fits.len()
+            ),
             format!("choose one of {list}"),
         )
         .into());
@@ -162,5 +191,8 @@ pub fn adjudicate(
     let signer = here.signer(&store, ask)?;
     let person = Identity::of(&store.policy, &signer)?;
     decide::adjudicate(&store, &dossier, &person, *stands, documents, reason)?;
-    Ok(Adjudicated { id: dossier.id().clone(), stands: *stands })
+    Ok(Adjudicated {
+        id: dossier.id().clone(),
+        stands: *stands,
+    })
 }

@@ -104,43 +104,81 @@ pub fn grade(here: &Here, wanted: &Wanted, watch: &Watch<'_>) -> Result<GradeVie
         };
         held.value().result.as_ref().is_some_and(same)
     });
-    let graded = verdict::grade(&host, &store, &dossier, seal, &subject, Author { run }, wanted.dry_run)?;
+    let graded = verdict::grade(
+        &host,
+        &store,
+        &dossier,
+        seal,
+        &subject,
+        Author { run },
+        wanted.dry_run,
+    )?;
     let settings = &store.policy.newest().root.acceptance;
     let decision = stage::standing(&dossier, seal, settings, store.clock.now());
-    Ok(view(&graded.grade, graded.digest, seal, matches!(decision, Decision::Approved(_))))
+    Ok(view(
+        &graded.grade,
+        graded.digest,
+        seal,
+        matches!(decision, Decision::Approved(_)),
+    ))
 }
 
 /// The version to grade with.
-fn choose<'a>(store: &Store, dossier: &'a Dossier, wanted: &Wanted) -> Result<&'a Held<Manifest>, Error> {
+fn choose<'a>(
+    store: &Store,
+    dossier: &'a Dossier,
+    wanted: &Wanted,
+) -> Result<&'a Held<Manifest>, Error> {
     let settings = &store.policy.newest().root.acceptance;
     let now = store.clock.now();
-    let live = dossier.seals.iter().filter(|seal| !dossier.is_aside(seal.digest()));
+    let live = dossier
+        .seals
+        .iter()
+        .filter(|seal| !dossier.is_aside(seal.digest()));
     let approved = |seal: &&Held<Manifest>| {
-        matches!(stage::standing(dossier, seal, settings, now), Decision::Approved(_))
+        matches!(
+            stage::standing(dossier, seal, settings, now),
+            Decision::Approved(_)
+        )
     };
     let found = match wanted.version {
-        Some(version) => dossier.seals.iter().find(|seal| seal.value().version == version),
+        Some(version) => dossier
+            .seals
+            .iter()
+            .find(|seal| seal.value().version == version),
         None => {
             let live: Vec<_> = live.collect();
             let of_approved = live.iter().rev().find(|seal| approved(seal)).copied();
-            of_approved.or_else(|| if wanted.dry_run { live.last().copied() } else { None })
+            of_approved.or_else(|| {
+                if wanted.dry_run {
+                    live.last().copied()
+                } else {
+                    None
+                }
+            })
         }
     };
-    found.ok_or_else(|| match wanted.version {
-        Some(version) => flow::Error::refused(
-            format!("the task has no sealed version {version}"),
-            "see `hangar sealed list`",
-        ),
-        None => flow::Error::refused(
-            "no version of the hidden tests is approved",
-            "see `hangar review`; --dry-run may use one that is not approved",
-        ),
-    }
-    .into())
+    found.ok_or_else(|| {
+        match wanted.version {
+            Some(version) => flow::Error::refused(
+                format!("the task has no sealed version {version}"),
+                "see `hangar sealed list`",
+            ),
+            None => flow::Error::refused(
+                "no version of the hidden tests is approved",
+                "see `hangar review`; --dry-run may use one that is not approved",
+            ),
+        }
+        .into()
+    })
 }
 
 /// What a commit makes of the task's base: its difference to their merge base, on the base.
-pub fn subject_of_commit(store: &Store, base: ObjectId, commit: ObjectId) -> Result<Subject, Error> {
+pub fn subject_of_commit(
+    store: &Store,
+    base: ObjectId,
+    commit: ObjectId,
+) -> Result<Subject, Error> {
     let merge_base = store.repo.merge_base(base, commit)?.ok_or_else(|| {
         flow::Error::refused(
             "the revision and the task's base have no common commit",

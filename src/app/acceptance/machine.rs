@@ -19,18 +19,28 @@ pub struct Watch<'a> {
 
 impl std::fmt::Debug for Watch<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Watch").field("cancel", &self.cancel).finish_non_exhaustive()
+        f.debug_struct("Watch")
+            .field("cancel", &self.cancel)
+            .finish_non_exhaustive()
     }
 }
 
 /// Loads keys, configuration and a sandbox provider that works here.
-pub fn host<'a>(here: &Here, store: &Store, watch: &Watch<'a>, provider: Option<&str>) -> Result<Host<'a>, Error> {
+pub fn host<'a>(
+    here: &Here,
+    store: &Store,
+    watch: &Watch<'a>,
+    provider: Option<&str>,
+) -> Result<Host<'a>, Error> {
     pins::record(&store.repo, &store.policy)?;
     let user = here.user()?;
     let (worker, grader) = Host::keys(&here.data_dir(&store.policy.repo())?)?;
     let named = provider
         .map(str::to_owned)
-        .or_else(|| here.var(env_vars::HANGAR_SANDBOX_PROVIDER).map(|name| name.to_string_lossy().into_owned()))
+        .or_else(|| {
+            here.var(env_vars::HANGAR_SANDBOX_PROVIDER)
+                .map(|name| name.to_string_lossy().into_owned())
+        })
         .or_else(|| user.provider.clone());
     Ok(Host {
         worker,
@@ -50,7 +60,10 @@ fn choose(named: Option<&str>) -> Result<Box<dyn Provider>, Error> {
     let launcher = Launcher::default();
     if let Some(name) = named {
         let provider = sandbox::provider(name, &launcher).ok_or_else(|| {
-            let known: Vec<_> = sandbox::providers(&launcher).iter().map(|one| one.name()).collect();
+            let known: Vec<_> = sandbox::providers(&launcher)
+                .iter()
+                .map(|one| one.name())
+                .collect();
             flow::Error::missing(
                 format!("there is no sandbox provider called `{name}` in this version"),
                 format!("choose one of {}", known.join(", ")),
@@ -71,12 +84,16 @@ fn choose(named: Option<&str>) -> Result<Box<dyn Provider>, Error> {
     }
     Err(match why {
         Some(unavailable) => sandbox::Error::from(unavailable).into(),
-        None => flow::Error::missing("no sandbox provider works here", "see `hangar doctor`").into(),
+        None => {
+            flow::Error::missing("no sandbox provider works here", "see `hangar doctor`").into()
+        }
     })
 }
 
 /// This very program.
 fn binary() -> Result<PathBuf, Error> {
-    std::env::current_exe()
-        .map_err(|source| Error::Read { path: PathBuf::from("/proc/self/exe"), source })
+    std::env::current_exe().map_err(|source| Error::Read {
+        path: PathBuf::from("/proc/self/exe"),
+        source,
+    })
 }

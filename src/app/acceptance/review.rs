@@ -142,7 +142,11 @@ pub struct Seen {
 }
 
 fn seen_path(store: &Store, id: &TaskId) -> PathBuf {
-    store.repo.hangar_dir().join("reviews").join(format!("{id}.json"))
+    store
+        .repo
+        .hangar_dir()
+        .join("reviews")
+        .join(format!("{id}.json"))
 }
 
 /// What was shown last of a task.
@@ -163,10 +167,17 @@ pub fn review(here: &Here, wanted: &Wanted, ask: &mut AskPassphrase<'_>) -> Resu
         None => None,
         Some(number) => {
             let other = choose(&dossier, Some(number))?;
-            Some(diff(&version::open(&store, &dossier, other, &identities)?, &opened))
+            Some(diff(
+                &version::open(&store, &dossier, other, &identities)?,
+                &opened,
+            ))
         }
     };
-    let transcript = if wanted.transcript { transcript(&store, &dossier, seal, &identities)? } else { None };
+    let transcript = if wanted.transcript {
+        transcript(&store, &dossier, seal, &identities)?
+    } else {
+        None
+    };
     remember(&store, &dossier, seal, &shown)?;
     Ok(card(&dossier, seal, &opened, shown, diff, transcript))
 }
@@ -180,13 +191,18 @@ pub fn dossier(store: &Store, name: Option<&str>) -> Result<Dossier, Error> {
     let mut waiting = Vec::new();
     for (id, tip) in store.task_refs()? {
         let dossier = store.dossier_of(store.task_at(&id, tip)?)?;
-        if matches!(stage::next(&dossier, settings, store.clock.now()), Next::AwaitApproval { .. }) {
+        if matches!(
+            stage::next(&dossier, settings, store.clock.now()),
+            Next::AwaitApproval { .. }
+        ) {
             waiting.push(dossier);
         }
     }
     match waiting.len() {
         1 => Ok(waiting.remove(0)),
-        0 => Err(flow::Error::refused("no task waits for an approval", "see `hangar task list`").into()),
+        0 => Err(
+            flow::Error::refused("no task waits for an approval", "see `hangar task list`").into(),
+        ),
         count => Err(flow::Error::refused(
             format!("{count} tasks wait for an approval"),
             "name the one you mean (`hangar task list --stage awaiting-approval`)",
@@ -198,8 +214,14 @@ pub fn dossier(store: &Store, name: Option<&str>) -> Result<Dossier, Error> {
 /// A version by number, or the newest that counts.
 pub fn choose(dossier: &Dossier, version: Option<u32>) -> Result<&Held<Manifest>, Error> {
     let found = match version {
-        Some(version) => dossier.seals.iter().find(|seal| seal.value().version == version),
-        None => dossier.seals.iter().rfind(|seal| !dossier.is_aside(seal.digest())),
+        Some(version) => dossier
+            .seals
+            .iter()
+            .find(|seal| seal.value().version == version),
+        None => dossier
+            .seals
+            .iter()
+            .rfind(|seal| !dossier.is_aside(seal.digest())),
     };
     found.ok_or_else(|| {
         let what = version.map_or("the task has no sealed tests yet".to_owned(), |version| {
@@ -236,7 +258,14 @@ fn diff(old: &Opened, new: &Opened) -> String {
         let clean = crate::seal::remove(file.bytes.expose(), &opened.canary);
         Some(String::from_utf8_lossy(&clean).into_owned())
     };
-    let paths = |opened: &Opened| opened.payload.files().iter().map(|file| file.path.clone()).collect::<Vec<_>>();
+    let paths = |opened: &Opened| {
+        opened
+            .payload
+            .files()
+            .iter()
+            .map(|file| file.path.clone())
+            .collect::<Vec<_>>()
+    };
     let mut all = paths(old);
     all.extend(paths(new));
     all.sort();
@@ -249,8 +278,16 @@ fn diff(old: &Opened, new: &Opened) -> String {
         }
         let (before, after) = (before.unwrap_or_default(), after.unwrap_or_default());
         let changes = similar::TextDiff::from_lines(before.as_str(), after.as_str());
-        let header = (format!("v{}/{path}", old.manifest.version), format!("v{}/{path}", new.manifest.version));
-        out.push_str(&changes.unified_diff().header(&header.0, &header.1).to_string());
+        let header = (
+            format!("v{}/{path}", old.manifest.version),
+            format!("v{}/{path}", new.manifest.version),
+        );
+        out.push_str(
+            &changes
+                .unified_diff()
+                .header(&header.0, &header.1)
+                .to_string(),
+        );
     }
     out
 }
@@ -262,12 +299,23 @@ fn transcript(
     seal: &Held<Manifest>,
     identities: &[crate::seal::Identity],
 ) -> Result<Option<String>, Error> {
-    let Writer::Agent { run, .. } = &seal.value().writer else { return Ok(None) };
-    let Some(held) = dossier.runs.iter().find(|held| held.digest() == *run) else { return Ok(None) };
-    let Some(attachment) = held.value().attachment.iter().find(|one| one.name.starts_with("transcript")) else {
+    let Writer::Agent { run, .. } = &seal.value().writer else {
         return Ok(None);
     };
-    let Some(bytes) = held.folder.file(&store.repo, &attachment.name)? else { return Ok(None) };
+    let Some(held) = dossier.runs.iter().find(|held| held.digest() == *run) else {
+        return Ok(None);
+    };
+    let Some(attachment) = held
+        .value()
+        .attachment
+        .iter()
+        .find(|one| one.name.starts_with("transcript"))
+    else {
+        return Ok(None);
+    };
+    let Some(bytes) = held.folder.file(&store.repo, &attachment.name)? else {
+        return Ok(None);
+    };
     for identity in identities {
         if let Ok(text) = crate::seal::decrypt(&bytes, identity) {
             return Ok(Some(String::from_utf8_lossy(text.expose()).into_owned()));
@@ -276,7 +324,12 @@ fn transcript(
     Ok(None)
 }
 
-fn remember(store: &Store, dossier: &Dossier, seal: &Held<Manifest>, shown: &[Shown]) -> Result<(), Error> {
+fn remember(
+    store: &Store,
+    dossier: &Dossier,
+    seal: &Held<Manifest>,
+    shown: &[Shown],
+) -> Result<(), Error> {
     let id = dossier.id();
     let before = seen(store, id).filter(|seen| seen.manifest == seal.digest());
     let mut now = before.unwrap_or_else(|| Seen {
@@ -319,10 +372,23 @@ fn card(
         })
     };
     let criteria = task.criteria.iter().map(|criterion| {
-        let ids = opened.criteria.criteria().find(|(id, _)| **id == criterion.id);
-        let tests: Vec<_> = ids.into_iter().flat_map(|(_, ids)| ids).filter_map(test).collect();
-        let covers = |test: &CardTest| matches!(test.base, Some(BaseStatus::Fails | BaseStatus::Unconfirmed));
-        CardCriterion { criterion: criterion.clone(), uncovered: !tests.iter().any(covers), tests }
+        let ids = opened
+            .criteria
+            .criteria()
+            .find(|(id, _)| **id == criterion.id);
+        let tests: Vec<_> = ids
+            .into_iter()
+            .flat_map(|(_, ids)| ids)
+            .filter_map(test)
+            .collect();
+        let covers = |test: &CardTest| {
+            matches!(test.base, Some(BaseStatus::Fails | BaseStatus::Unconfirmed))
+        };
+        CardCriterion {
+            criterion: criterion.clone(),
+            uncovered: !tests.iter().any(covers),
+            tests,
+        }
     });
     Card {
         id: task.id.clone(),
@@ -334,13 +400,21 @@ fn card(
         after_code: manifest.after_code,
         criteria: criteria.collect(),
         others: opened.criteria.others().iter().filter_map(test).collect(),
-        sentinels: opened.criteria.sentinels().iter().map(ToString::to_string).collect(),
+        sentinels: opened
+            .criteria
+            .sentinels()
+            .iter()
+            .map(ToString::to_string)
+            .collect(),
         counts: manifest.counts,
         files: opened
             .payload
             .files()
             .iter()
-            .map(|file| CardFile { path: file.path.clone(), bytes: file.bytes.expose().len() })
+            .map(|file| CardFile {
+                path: file.path.clone(),
+                bytes: file.bytes.expose().len(),
+            })
             .collect(),
         notes: opened.criteria.notes().to_owned(),
         writer: manifest.writer.clone(),

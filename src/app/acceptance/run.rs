@@ -2,10 +2,10 @@
 
 use super::machine::{Watch, host};
 use crate::app::{Error, Here};
+use crate::flow;
 use crate::flow::drive::{Agents, Stop, drive};
 use crate::flow::implementer;
 use crate::flow::stage::{self, Contradiction, Next};
-use crate::flow;
 use crate::model::authority::{Act, may};
 use crate::model::digest::Digest;
 use crate::model::event::Change;
@@ -110,7 +110,11 @@ pub fn run(
     let settings = &store.policy.newest().root.acceptance;
     // Before anything is signed: a task that can't be served here stays as it is.
     let next = match stage::next(&dossier, settings, store.clock.now()) {
-        Next::Enqueue => Next::Write { version: 1, previous: None, reasons: Vec::new() },
+        Next::Enqueue => Next::Write {
+            version: 1,
+            previous: None,
+            reasons: Vec::new(),
+        },
         other => other,
     };
     flow::drive::check_lanes(&host, &dossier.history.task, &next)?;
@@ -120,14 +124,23 @@ pub fn run(
 }
 
 /// Puts a draft into the queue as the person who runs it.
-fn enqueue(here: &Here, store: &Store, dossier: &Dossier, ask: &mut AskPassphrase<'_>) -> Result<(), Error> {
+fn enqueue(
+    here: &Here,
+    store: &Store,
+    dossier: &Dossier,
+    ask: &mut AskPassphrase<'_>,
+) -> Result<(), Error> {
     if dossier.history.task.state != State::Draft {
         return Ok(());
     }
     let signer = here.signer(store, ask)?;
     let person = Identity::of(&store.policy, &signer)?;
     store.change_task(dossier.id(), &person, |history| {
-        Ok(if history.task.state == State::Draft { vec![Change::Enqueue] } else { Vec::new() })
+        Ok(if history.task.state == State::Draft {
+            vec![Change::Enqueue]
+        } else {
+            Vec::new()
+        })
     })?;
     Ok(())
 }
@@ -152,7 +165,9 @@ pub fn submit(
     let person = Identity::of(&store.policy, &signer)?;
     if !may(&person.actor, Act::Submit, &dossier.history.task.requester) {
         let what = format!("{} may not submit a patch", person.principal());
-        return Err(flow::Error::refused(what, "ask an admin to add you (`hangar policy add`)").into());
+        return Err(
+            flow::Error::refused(what, "ask an admin to add you (`hangar policy add`)").into(),
+        );
     }
     let host = host(here, &store, watch, None)?;
     enqueue(here, &store, &dossier, ask)?;
@@ -166,14 +181,25 @@ pub fn submit(
 
 fn not_now(next: &Next) -> flow::Error {
     let (what, remedy) = match next {
-        Next::Enqueue | Next::Write { .. } => {
-            ("the hidden tests are not there yet", "run the task, or seal tests of your own (`hangar seal`)")
-        }
-        Next::AwaitApproval { .. } => ("the hidden tests are not approved yet", "see `hangar review`"),
-        Next::Blocked(_) => ("documents contradict each other", "see `hangar task show`, then `hangar adjudicate`"),
-        Next::Grade { .. } | Next::Deliver { .. } | Next::GiveUp { .. } | Next::RejectTask { .. } => {
-            ("another patch is being accepted", "run the task (`hangar run`)")
-        }
+        Next::Enqueue | Next::Write { .. } => (
+            "the hidden tests are not there yet",
+            "run the task, or seal tests of your own (`hangar seal`)",
+        ),
+        Next::AwaitApproval { .. } => (
+            "the hidden tests are not approved yet",
+            "see `hangar review`",
+        ),
+        Next::Blocked(_) => (
+            "documents contradict each other",
+            "see `hangar task show`, then `hangar adjudicate`",
+        ),
+        Next::Grade { .. }
+        | Next::Deliver { .. }
+        | Next::GiveUp { .. }
+        | Next::RejectTask { .. } => (
+            "another patch is being accepted",
+            "run the task (`hangar run`)",
+        ),
         Next::Implement { .. } | Next::Nothing => ("the task has ended", "see `hangar task show`"),
     };
     flow::Error::refused(what, remedy)
@@ -189,7 +215,13 @@ pub fn deliver(here: &Here, task: &str, watch: &Watch<'_>) -> Result<RunView, Er
         Next::Nothing if dossier.history.task.delivery.is_some() => {
             return view(&store, dossier.id(), Stop::Ended);
         }
-        _ => return Err(flow::Error::refused("there is no accepted result to deliver", "see `hangar task show`").into()),
+        _ => {
+            return Err(flow::Error::refused(
+                "there is no accepted result to deliver",
+                "see `hangar task show`",
+            )
+            .into());
+        }
     }
     let host = host(here, &store, watch, None)?;
     let stop = drive(&host, &store, dossier.id(), None, Agents::Refuse)?;
@@ -208,7 +240,10 @@ fn view(store: &Store, id: &TaskId, stop: Stop) -> Result<RunView, Error> {
         manifest: None,
         version: None,
         contradicting: Vec::new(),
-        branch: task.delivery.as_ref().map(|delivery| short_branch(&delivery.branch)),
+        branch: task
+            .delivery
+            .as_ref()
+            .map(|delivery| short_branch(&delivery.branch)),
         commit: task.delivery.as_ref().map(|delivery| delivery.commit),
         grade: dossier.grades.last().map(|held| words(held.value())),
         summary: (!task.summary.is_empty()).then(|| task.summary.clone()),

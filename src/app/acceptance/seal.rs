@@ -69,7 +69,10 @@ pub fn seal(
     let id = dossier.id().clone();
     let settings = &store.policy.newest().root.acceptance;
     let next = stage::next(&dossier, settings, store.clock.now());
-    if !matches!(next, Next::Enqueue | Next::Write { .. } | Next::AwaitApproval { .. }) {
+    if !matches!(
+        next,
+        Next::Enqueue | Next::Write { .. } | Next::AwaitApproval { .. }
+    ) {
         return Err(flow::Error::refused(
             "tests can't be sealed in this stage",
             "see `hangar task show`; `hangar task retry --from writing` begins again",
@@ -80,7 +83,9 @@ pub fn seal(
     let person = Identity::of(&store.policy, &signer)?;
     if !may(&person.actor, Act::Submit, &dossier.history.task.requester) {
         let what = format!("{} may not seal tests", person.principal());
-        return Err(flow::Error::refused(what, "ask an admin to add you (`hangar policy add`)").into());
+        return Err(
+            flow::Error::refused(what, "ask an admin to add you (`hangar policy add`)").into(),
+        );
     }
     let host = host(here, &store, watch, None)?;
     let project = Project::at_base(&store, &dossier.history.task)?;
@@ -99,7 +104,11 @@ pub fn seal(
     let suite: Vec<SealedFile> = output
         .files
         .iter()
-        .map(|(path, file)| SealedFile { path: path.clone(), executable: file.executable, text: file.bytes.clone() })
+        .map(|(path, file)| SealedFile {
+            path: path.clone(),
+            executable: file.executable,
+            text: file.bytes.clone(),
+        })
         .collect();
     let ground = Ground::new(&host, &store.repo, dossier.history.task.base, plan)?;
     ground.preflight(&host, plan)?;
@@ -116,16 +125,35 @@ pub fn seal(
     }
     let hold = claim::take(&host, &store, &id)?;
     let dossier = store.dossier(&id)?;
-    let files = output.files.into_iter().map(|(path, file)| (path, file.executable, file.bytes)).collect();
-    let writer = Writer::Person { name: person.principal().clone() };
-    let material = Material { files, criteria: output.criteria, checked: &checked, plan, writer };
+    let files = output
+        .files
+        .into_iter()
+        .map(|(path, file)| (path, file.executable, file.bytes))
+        .collect();
+    let writer = Writer::Person {
+        name: person.principal().clone(),
+    };
+    let material = Material {
+        files,
+        criteria: output.criteria,
+        checked: &checked,
+        plan,
+        writer,
+    };
     host.stage("sealing");
     let written = sealing::seal(&host, &store, &dossier, material);
     claim::begin_waiting(&host, &store, &id, &hold)?;
     let written = written?;
     let dossier = store.dossier(&id)?;
-    let held = dossier.seal(written.digest).ok_or_else(|| flow::Error::missing("the sealed version is not there", "run `hangar verify`"))?;
-    Ok(Sealed { id, version: held.value().version, manifest: written.digest, counts: held.value().counts })
+    let held = dossier.seal(written.digest).ok_or_else(|| {
+        flow::Error::missing("the sealed version is not there", "run `hangar verify`")
+    })?;
+    Ok(Sealed {
+        id,
+        version: held.value().version,
+        manifest: written.digest,
+        counts: held.value().counts,
+    })
 }
 
 fn malformed(text: &str) -> Error {
@@ -137,18 +165,27 @@ fn read_folder(folder: &Path) -> Result<Vec<CollectedFile>, Error> {
     let mut found = Vec::new();
     let mut open = vec![folder.to_owned()];
     while let Some(dir) = open.pop() {
-        let fail = |source| Error::Read { path: dir.clone(), source };
+        let fail = |source| Error::Read {
+            path: dir.clone(),
+            source,
+        };
         for entry in fs::read_dir(&dir).map_err(fail)? {
             let entry = entry.map_err(fail)?;
             let path = entry.path();
-            let fail = |source| Error::Read { path: path.clone(), source };
+            let fail = |source| Error::Read {
+                path: path.clone(),
+                source,
+            };
             let kind = entry.file_type().map_err(fail)?;
             if kind.is_dir() {
                 open.push(path);
                 continue;
             }
             if !kind.is_file() {
-                return Err(Error::invalid(format!("`{}` is no regular file", path.display())));
+                return Err(Error::invalid(format!(
+                    "`{}` is no regular file",
+                    path.display()
+                )));
             }
             found.push(read_file(folder, &path)?);
         }
@@ -157,11 +194,18 @@ fn read_folder(folder: &Path) -> Result<Vec<CollectedFile>, Error> {
 }
 
 fn read_file(folder: &Path, path: &Path) -> Result<CollectedFile, Error> {
-    let fail = |source| Error::Read { path: path.to_owned(), source };
+    let fail = |source| Error::Read {
+        path: path.to_owned(),
+        source,
+    };
     let file = fs::File::open(path).map_err(fail)?;
     let meta = file.metadata().map_err(fail)?;
     if meta.len() > MAX_FILE {
-        return Err(Error::invalid(format!("`{}` is larger than {} MiB", path.display(), MAX_FILE >> 20)));
+        return Err(Error::invalid(format!(
+            "`{}` is larger than {} MiB",
+            path.display(),
+            MAX_FILE >> 20
+        )));
     }
     // One allocation: growing would leave copies of the test behind.
     let mut bytes = Vec::with_capacity(usize::try_from(meta.len()).unwrap_or(0) + 64);
@@ -174,19 +218,24 @@ fn read_file(folder: &Path, path: &Path) -> Result<CollectedFile, Error> {
 
 /// Adds the map that the command line gives, where the folder has none.
 fn with_map(mut files: Vec<CollectedFile>, source: &Source) -> Result<Vec<CollectedFile>, Error> {
-    let has_map = files.iter().any(|file| file.path == crate::seal::CRITERIA.as_bytes());
+    let has_map = files
+        .iter()
+        .any(|file| file.path == crate::seal::CRITERIA.as_bytes());
     if has_map {
         if source.map.is_empty() && source.sentinels.is_empty() {
             return Ok(files);
         }
-        return Err(Error::invalid("the folder has a criteria.json; leave out --map and --sentinel"));
+        return Err(Error::invalid(
+            "the folder has a criteria.json; leave out --map and --sentinel",
+        ));
     }
     if source.map.is_empty() {
         return Err(Error::invalid(
             "nothing says which test shows which criterion: use --map c1=TEST-ID, or put a criteria.json into the folder",
         ));
     }
-    let mut criteria: std::collections::BTreeMap<&str, Vec<&str>> = std::collections::BTreeMap::new();
+    let mut criteria: std::collections::BTreeMap<&str, Vec<&str>> =
+        std::collections::BTreeMap::new();
     for (criterion, id) in &source.map {
         criteria.entry(criterion).or_default().push(id);
     }

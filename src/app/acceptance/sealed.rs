@@ -55,14 +55,23 @@ pub struct SealedList {
 pub fn list(here: &Here, task: &str) -> Result<SealedList, Error> {
     let store = here.store()?;
     let dossier = store.dossier_of(store.find_task(task)?)?;
-    let versions = dossier.seals.iter().map(|seal| row(&dossier, seal)).collect();
-    Ok(SealedList { id: dossier.id().clone(), versions })
+    let versions = dossier
+        .seals
+        .iter()
+        .map(|seal| row(&dossier, seal))
+        .collect();
+    Ok(SealedList {
+        id: dossier.id().clone(),
+        versions,
+    })
 }
 
 fn row(dossier: &Dossier, seal: &Held<Manifest>) -> SealedRow {
     let by = |action| {
         let decisions = dossier.decisions_on(seal.digest(), action);
-        decisions.map(|held| held.document.actor.name().clone()).collect()
+        decisions
+            .map(|held| held.document.actor.name().clone())
+            .collect()
     };
     let value = seal.value();
     SealedRow {
@@ -91,7 +100,10 @@ pub fn show(here: &Here, task: &str, version: Option<u32>) -> Result<SealedShow,
     let store = here.store()?;
     let dossier = store.dossier_of(store.find_task(task)?)?;
     let seal = choose(&dossier, version)?;
-    Ok(SealedShow { digest: seal.digest(), manifest: seal.value().clone() })
+    Ok(SealedShow {
+        digest: seal.digest(),
+        manifest: seal.value().clone(),
+    })
 }
 
 /// What a reseal did.
@@ -111,10 +123,15 @@ pub fn reseal(here: &Here, task: Option<&str>, watch: &Watch<'_>) -> Result<Rese
         Some(task) => vec![store.find_task(task)?.task.id],
         None => store.task_refs()?.into_iter().map(|(id, _)| id).collect(),
     };
-    let mut out = Resealed { resealed: Vec::new(), unchanged: 0 };
+    let mut out = Resealed {
+        resealed: Vec::new(),
+        unchanged: 0,
+    };
     for id in ids {
         let dossier = store.dossier(&id)?;
-        let Ok(seal) = choose(&dossier, None) else { continue };
+        let Ok(seal) = choose(&dossier, None) else {
+            continue;
+        };
         match sealing::reseal(&host, &store, &dossier, seal)? {
             Some(_) => out.resealed.push(id),
             None => out.unchanged += 1,
@@ -137,7 +154,12 @@ pub struct Published {
 }
 
 /// Lands the tests of a delivered task as one commit, canaries removed.
-pub fn publish(here: &Here, task: &str, branch: Option<&str>, ask: &mut AskPassphrase<'_>) -> Result<Published, Error> {
+pub fn publish(
+    here: &Here,
+    task: &str,
+    branch: Option<&str>,
+    ask: &mut AskPassphrase<'_>,
+) -> Result<Published, Error> {
     let store = here.store()?;
     let dossier = store.dossier_of(store.find_task(task)?)?;
     let signer = here.signer(&store, ask)?;
@@ -148,16 +170,39 @@ pub fn publish(here: &Here, task: &str, branch: Option<&str>, ask: &mut AskPassp
         return Err(flow::Error::refused(what, "an approver or an admin can").into());
     }
     let delivery = state.delivery.as_ref().ok_or_else(|| {
-        flow::Error::refused("the task is not delivered yet", "publish the tests after delivery")
+        flow::Error::refused(
+            "the task is not delivered yet",
+            "publish the tests after delivery",
+        )
     })?;
-    let manifest = delivery.manifest.and_then(|digest| dossier.seal(digest)).ok_or_else(|| {
-        flow::Error::refused("the task was delivered without sealed tests", "there is nothing to publish")
-    })?;
-    let opened = version::open(&store, &dossier, manifest, &[keys::identity(here, &store, ask)?])?;
-    let branch = branch.map_or_else(|| delivery.branch.trim_start_matches("refs/heads/").to_owned(), str::to_owned);
-    let tip = store.repo.read_ref(&format!("refs/heads/{branch}"))?.ok_or_else(|| {
-        flow::Error::refused(format!("there is no branch `{branch}`"), "name one with --branch")
-    })?;
+    let manifest = delivery
+        .manifest
+        .and_then(|digest| dossier.seal(digest))
+        .ok_or_else(|| {
+            flow::Error::refused(
+                "the task was delivered without sealed tests",
+                "there is nothing to publish",
+            )
+        })?;
+    let opened = version::open(
+        &store,
+        &dossier,
+        manifest,
+        &[keys::identity(here, &store, ask)?],
+    )?;
+    let branch = branch.map_or_else(
+        || delivery.branch.trim_start_matches("refs/heads/").to_owned(),
+        str::to_owned,
+    );
+    let tip = store
+        .repo
+        .read_ref(&format!("refs/heads/{branch}"))?
+        .ok_or_else(|| {
+            flow::Error::refused(
+                format!("there is no branch `{branch}`"),
+                "name one with --branch",
+            )
+        })?;
     let clean: Vec<(String, bool, Vec<u8>)> = opened
         .payload
         .files()
@@ -167,11 +212,15 @@ pub fn publish(here: &Here, task: &str, branch: Option<&str>, ask: &mut AskPassp
             (file.path.clone(), file.mode == FileMode::Executable, bytes)
         })
         .collect();
-    let files = clean.iter().map(|(path, executable, bytes)| (path.as_str(), *executable, bytes.as_slice()));
+    let files = clean
+        .iter()
+        .map(|(path, executable, bytes)| (path.as_str(), *executable, bytes.as_slice()));
     let tests = store.repo.write_files(files)?;
     let paths: Vec<&[u8]> = clean.iter().map(|(path, ..)| path.as_bytes()).collect();
     let tree = store.repo.read_commit(tip)?.tree;
-    let tree = store.repo.with_paths_from(tree, tests, &|path| paths.contains(&path))?;
+    let tree = store
+        .repo
+        .with_paths_from(tree, tests, &|path| paths.contains(&path))?;
     let message = format!(
         "Publish the acceptance tests of {}\n\n{TASK_TRAILER}: {}\n{SUITE_TRAILER}: published\n{MANIFEST_TRAILER}: {}\n{ACCEPTANCE_TRAILER}: suite\n",
         state.title,
@@ -186,8 +235,20 @@ pub fn publish(here: &Here, task: &str, branch: Option<&str>, ask: &mut AskPassp
         time_seconds: store.clock.now().as_second(),
         message,
     };
-    let commit = store.repo.commit_on_branch(&BranchCommit { branch: &branch, expected: Expected::At(tip), draft: &draft })?;
-    let change = Change::Publish { manifest: manifest.digest(), commit };
+    let commit = store.repo.commit_on_branch(&BranchCommit {
+        branch: &branch,
+        expected: Expected::At(tip),
+        draft: &draft,
+    })?;
+    let change = Change::Publish {
+        manifest: manifest.digest(),
+        commit,
+    };
     store.change_task(dossier.id(), &person, |_| Ok(vec![change.clone()]))?;
-    Ok(Published { id: dossier.id().clone(), branch, commit, files: clean.len() })
+    Ok(Published {
+        id: dossier.id().clone(),
+        branch,
+        commit,
+        files: clean.len(),
+    })
 }

@@ -41,7 +41,8 @@ pub(super) fn look(here: &Here, checks: &mut Vec<Check>) -> Found {
     checks.push(repository(&repo));
     let store = match open(here, repo) {
         Ok(store) => store,
-        Err((repo, error)) => {
+        Err(refused) => {
+            let (repo, error) = *refused;
             checks.push(missing("policy", &error, "run `hangar init`"));
             person_without_policy(here, Some(&repo), checks);
             return Found {
@@ -101,7 +102,7 @@ fn repository(repo: &Repository) -> Check {
 }
 
 /// The verified state. Gives the repository back when there is none.
-fn open(here: &Here, repo: Repository) -> Result<Store, (Repository, Error)> {
+fn open(here: &Here, repo: Repository) -> Result<Store, Box<(Repository, Error)>> {
     let opened = || -> Result<_, Error> {
         let layout = store::layout::Layout::of(&repo)?;
         let policy = policy::load(&repo, &layout)?.ok_or(store::Error::NoPolicy)?;
@@ -115,7 +116,7 @@ fn open(here: &Here, repo: Repository) -> Result<Store, (Repository, Error)> {
             policy,
             clock: here.clock,
         }),
-        Err(error) => Err((repo, error)),
+        Err(error) => Err(Box::new((repo, error))),
     }
 }
 
@@ -223,7 +224,8 @@ fn machine_key(store: &Store, dir: &Path, role: MachineRole) -> Check {
     let name = format!("{} key", role.file_name());
     let key = match MachineKey::load(dir, role) {
         Ok(key) => key,
-        Err(error) => return missing(&name, &error, "run `hangar init`"),
+        // Its text says what to do.
+        Err(error) => return missing(&name, &error, ""),
     };
     let wanted = match role {
         MachineRole::Worker => Wanted::Worker,
@@ -244,9 +246,8 @@ fn machine_key(store: &Store, dir: &Path, role: MachineRole) -> Check {
 
 /// `hangar.toml` of the checked-out commit and the programs that its framework needs.
 fn grader(here: &Here, store: &Store) -> Vec<Check> {
-    let head = match store.repo.head() {
-        Ok(Some(head)) => head,
-        _ => return Vec::new(),
+    let Ok(Some(head)) = store.repo.head() else {
+        return Vec::new();
     };
     let config = match config_at(&store.repo, head) {
         Ok(Some(config)) => config,

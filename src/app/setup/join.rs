@@ -144,7 +144,7 @@ pub(super) fn standing(
             let key = candidate.public.as_str();
             let mut line = format!("hangar policy add {name} --role member --key '{key}'");
             if recipient.text != key {
-                line.push_str(&format!(" --recipient {}", recipient.text));
+                line = format!("{line} --recipient {}", recipient.text);
             }
             line.push_str(&machines);
             (None, Some(line))
@@ -165,7 +165,7 @@ fn machine_options(store: &Store, dir: &Path) -> Result<String, Error> {
         let key = MachineKey::load_or_create(dir, role)?;
         if holder(store.policy.newest(), key.public()).is_err() {
             let (option, text) = (role.file_name(), key.public().as_str());
-            out.push_str(&format!(" --{option} '{text}'"));
+            out = format!("{out} --{option} '{text}'");
         }
     }
     Ok(out)

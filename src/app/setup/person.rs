@@ -18,7 +18,7 @@ pub(super) fn proposed_name(here: &Here, repo: &Repository) -> Option<Principal>
     let login = here.var("USER").map(|user| user.to_string_lossy());
     let sources = [
         local.map(str::to_owned),
-        login.map(|text| text.into_owned()),
+        login.map(std::borrow::Cow::into_owned),
     ];
     sources
         .into_iter()

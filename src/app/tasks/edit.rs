@@ -115,14 +115,13 @@ fn renumbered(task: &Task, texts: &[String]) -> Vec<Criterion> {
             .criteria
             .iter()
             .find(|old| old.text == text && !out.iter().any(|new| new.id == old.id));
-        let id = match kept {
-            Some(old) => old.id.clone(),
-            None => {
-                let found = free.iter().find(|one| !used.contains(&one.id));
-                let Some(found) = found else { continue };
-                used.push(found.id.clone());
-                found.id.clone()
-            }
+        let id = if let Some(old) = kept {
+            old.id.clone()
+        } else {
+            let unused = free.iter().find(|one| !used.contains(&one.id));
+            let unused = unused.expect("there are as many ids as old and new criteria together");
+            used.push(unused.id.clone());
+            unused.id.clone()
         };
         out.push(Criterion {
             id,

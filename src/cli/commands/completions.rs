@@ -1,6 +1,6 @@
 //! `hangar completions`
 
-use crate::cli::{CliError, ExitStatus, context::Context};
+use crate::cli::{ExitStatus, context::Context};
 use clap::Args;
 use clap_complete::Shell;
 
@@ -19,7 +19,7 @@ pub struct CompletionsArgs {
     pub shell: Shell,
 }
 
-pub(super) fn run(context: &Context, args: &CompletionsArgs) -> Result<ExitStatus, CliError> {
+pub(super) fn run(context: &Context, args: &CompletionsArgs) -> ExitStatus {
     let mut script = Vec::new();
     clap_complete::generate(
         args.shell,
@@ -28,5 +28,5 @@ pub(super) fn run(context: &Context, args: &CompletionsArgs) -> Result<ExitStatu
         &mut script,
     );
     context.printer.data(&String::from_utf8_lossy(&script));
-    Ok(ExitStatus::Done)
+    ExitStatus::Done
 }

@@ -1,7 +1,7 @@
 //! `hangar doctor`
 
 use crate::app::doctor::{Check, ProviderView, Report, State, doctor};
-use crate::cli::{CliError, ExitStatus, context::Context};
+use crate::cli::{ExitStatus, context::Context};
 use crate::sandbox::Cancel;
 use crate::sandbox::probe::State as Probe;
 use crate::ui::{Label, Progress, escape, paint};
@@ -17,7 +17,7 @@ use clap::Args;
 #[derive(Debug, Args)]
 pub struct DoctorArgs {}
 
-pub(super) fn run(context: &Context, _: &DoctorArgs) -> Result<ExitStatus, CliError> {
+pub(super) fn run(context: &Context, _: &DoctorArgs) -> ExitStatus {
     let progress = Progress::start(&context.printer, "looking around");
     let report = doctor(&context.here(), &Cancel::default(), &|text| {
         progress.stage(text);
@@ -28,11 +28,11 @@ pub(super) fn run(context: &Context, _: &DoctorArgs) -> Result<ExitStatus, CliEr
     } else {
         context.printer.data(&text(&report, context));
     }
-    Ok(if report.ready {
+    if report.ready {
         ExitStatus::Done
     } else {
         ExitStatus::Missing
-    })
+    }
 }
 
 fn text(report: &Report, context: &Context) -> String {

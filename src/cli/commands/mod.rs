@@ -61,7 +61,7 @@ pub(super) fn run(context: &Context, command: Command) -> Result<ExitStatus, Cli
     match command {
         Command::Init(args) => init::run(context, &args),
         Command::Deinit(args) => deinit::run(context, &args),
-        Command::Doctor(args) => doctor::run(context, &args),
+        Command::Doctor(args) => Ok(doctor::run(context, &args)),
         Command::Task(args) => task::run(context, args),
         Command::Demo(args) => demo::run(context, &args),
         Command::Run(args) => run::run(context, &args),
@@ -78,7 +78,7 @@ pub(super) fn run(context: &Context, command: Command) -> Result<ExitStatus, Cli
         Command::Key(args) => key::run(context, args),
         Command::Config(args) => config::run(context, args),
         Command::Harness(args) => harness::run(context, args),
-        Command::Completions(args) => completions::run(context, &args),
+        Command::Completions(args) => Ok(completions::run(context, &args)),
         Command::Man(args) => man::run(context, &args),
     }
 }

@@ -20,6 +20,19 @@ const RUN: &str = concat!(
 /// pytest's exit status when no test was collected.
 const NOTHING_COLLECTED: i32 = 5;
 
+/// Whether some test file holds test functions outside a class: only pytest runs those.
+fn has_test_functions(tree: Tree<'_>) -> bool {
+    let files = tree.paths.iter();
+    files
+        .filter(|path| python::is_test_file(path))
+        .take(20)
+        .filter_map(|path| tree.text(path))
+        .any(|text| {
+            text.lines()
+                .any(|line| line.starts_with("def test_") || line.starts_with("import pytest"))
+        })
+}
+
 impl Adapter for Pytest {
     fn framework(&self) -> Framework {
         Framework::Pytest
@@ -51,7 +64,8 @@ impl Adapter for Pytest {
             || tree
                 .paths
                 .iter()
-                .any(|path| path.starts_with("requirements") && mentions(path, "pytest"));
+                .any(|path| path.starts_with("requirements") && mentions(path, "pytest"))
+            || has_test_functions(tree);
         uses.then(|| python::proposal(self, tree, "python -m pytest -q"))
     }
 

@@ -1,5 +1,11 @@
 //! A user of their own for each test: home folder, keys, Git configuration, a clock that counts.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "helpers of tests: scratch files, and programs as a user starts them"
+)]
+
 use hangar::trust;
 use std::cell::Cell;
 use std::ffi::OsString;

@@ -45,6 +45,7 @@ pub struct EditArgs {
 pub(super) fn run(context: &Context, args: EditArgs) -> Result<ExitStatus, CliError> {
     let task = args.task.task.clone();
     let mut edits = of_options(context, args)?;
+    let mut typed = None;
     let here = context.here();
     if edits.is_empty() {
         if !Printer::is_interactive() {
@@ -58,11 +59,17 @@ pub(super) fn run(context: &Context, args: EditArgs) -> Result<ExitStatus, CliEr
                 "no title; nothing was changed",
             ));
         };
-        edits.title = Some(draft.title);
-        edits.mandate = Some(draft.mandate);
-        edits.criteria = Some(draft.criteria);
+        edits.title = Some(draft.title.clone());
+        edits.mandate = Some(draft.mandate.clone());
+        edits.criteria = Some(draft.criteria.clone());
+        typed = Some(draft);
     }
-    let edited = edit(&here, &task, &edits, &mut context.passphrase())?;
+    let edited = edit(&here, &task, &edits, &mut context.passphrase()).map_err(|error| {
+        match (CliError::from(error), &typed) {
+            (error, Some(draft)) => super::input::with_text(error, draft),
+            (error, None) => error,
+        }
+    })?;
     if context.printer.is_json() {
         context.printer.json(&edited);
     } else if edited.changed.is_empty() {

@@ -46,6 +46,14 @@ impl TextArgs {
     }
 }
 
+/// Adds to an error where the edited text was kept.
+pub(super) fn with_text(error: CliError, draft: &Draft) -> CliError {
+    match crate::ui::keep(&draft::template(draft), ".md") {
+        Ok(path) => error.hint(format!("your text is kept in {}", path.display())),
+        Err(_) => error,
+    }
+}
+
 /// Lets the person edit title, mandate and criteria. `None` when they left no title.
 pub(super) fn edit(draft: &Draft) -> Result<Option<Draft>, CliError> {
     let edited = crate::ui::edit(&draft::template(draft), ".md")?;

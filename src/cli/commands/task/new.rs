@@ -1,6 +1,6 @@
 //! `hangar task new`
 
-use super::input::{TextArgs, edit};
+use super::input::{TextArgs, edit, with_text};
 use crate::app::tasks::draft::{Draft, read_lines};
 use crate::app::tasks::new::{NewTask, new};
 use crate::cli::{CliError, ExitStatus, context::Context, words};
@@ -59,8 +59,15 @@ pub struct NewArgs {
 
 pub(super) fn run(context: &Context, args: NewArgs) -> Result<ExitStatus, CliError> {
     let many = args.from.is_some();
+    let typed = args.title.is_none() && !many;
     let drafts = drafts(context, args)?;
-    let made = new(&context.here(), &drafts, &mut context.passphrase())?;
+    let made =
+        new(&context.here(), &drafts, &mut context.passphrase()).map_err(|error| {
+            match (CliError::from(error), drafts.first()) {
+                (error, Some(draft)) if typed => with_text(error, draft),
+                (error, _) => error,
+            }
+        })?;
     for task in &made {
         tell(context, task, many);
     }

@@ -158,7 +158,8 @@ fn grade(grade: &GradeView) -> String {
         text.push_str(", after code");
     }
     for reason in &grade.reasons {
-        text.push_str(&format!("\n      {}", escape::line(reason)));
+        text.push_str("\n      ");
+        text.push_str(&escape::line(reason));
     }
     text
 }
