@@ -1,6 +1,7 @@
 //! Where a use case runs: folder, environment, clock; and what is found there.
 
 use super::Error;
+use super::error::with_causes;
 use crate::base::clock::Clock;
 use crate::config::env_vars;
 use crate::config::paths::{Env, Paths};
@@ -137,7 +138,7 @@ pub(super) fn choose<'a>(found: &'a Discovery, store: &Store) -> Option<&'a Cand
 pub(super) fn no_key(found: &Discovery) -> Error {
     let skipped = found.skipped.iter();
     Error::NoKey {
-        skipped: skipped.map(|one| one.reason.to_string()).collect(),
+        skipped: skipped.map(|one| with_causes(&one.reason)).collect(),
     }
 }
 

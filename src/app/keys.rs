@@ -1,5 +1,6 @@
 //! The keys at hand: the person's and the machine's.
 
+use super::error::with_causes;
 use super::here::{choose, no_key};
 use super::setup::init::source;
 use super::{Error, Here};
@@ -90,7 +91,7 @@ pub fn list(here: &Here) -> Result<KeyList, Error> {
     Ok(KeyList {
         keys,
         machine,
-        skipped: skipped.map(|one| one.reason.to_string()).collect(),
+        skipped: skipped.map(|one| with_causes(&one.reason)).collect(),
     })
 }
 

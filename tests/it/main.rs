@@ -7,6 +7,7 @@
 )]
 
 mod cli_help;
+mod cli_keys;
 mod cli_setup;
 mod cli_task;
 mod common;

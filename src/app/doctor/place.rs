@@ -1,6 +1,7 @@
 //! The repository: its policy, the caller's keys, the framework's programs, the remote.
 
 use super::{Check, State};
+use crate::app::error::with_causes;
 use crate::app::here::{choose, config_at, no_key};
 use crate::app::{Error, Here, keys};
 use crate::base::process;
@@ -63,19 +64,6 @@ pub(super) fn look(here: &Here, checks: &mut Vec<Check>) -> Found {
 
 fn missing(name: &str, error: &dyn std::error::Error, remedy: &str) -> Check {
     Check::not(State::Missing, name, with_causes(error), remedy)
-}
-
-fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        let cause_text = cause.to_string();
-        if !text.ends_with(&cause_text) {
-            text = format!("{text}: {cause_text}");
-        }
-        next = cause.source();
-    }
-    text
 }
 
 fn repository(repo: &Repository) -> Check {
