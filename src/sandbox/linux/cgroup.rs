@@ -364,3 +364,76 @@ fn field(folder: &OwnedFd, file: &str, name: &str) -> u64 {
         .and_then(|(_, value)| value.trim().parse().ok())
         .unwrap_or(0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    fn group(at: &Path, name: &str, subtree: &str) {
+        let folder = at.join(name);
+        fs::create_dir_all(&folder).unwrap();
+        let write = |file: &str, text: &str| {
+            crate::base::files::write_atomic(&folder.join(file), text.as_bytes(), 0o644).unwrap();
+        };
+        write("cgroup.procs", "");
+        write("cgroup.subtree_control", subtree);
+    }
+
+    fn place(at: &Path, own: &str) -> Option<(PathBuf, u64)> {
+        second(at, own).map(|place| {
+            let path = format!(
+                "/proc/self/fd/{}",
+                rustix::fd::AsRawFd::as_raw_fd(&place.parent)
+            );
+            (fs::read_link(path).unwrap(), place.bounds)
+        })
+    }
+
+    #[test]
+    fn version_two_is_used_where_controllers_are_handed_down() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = fs::canonicalize(folder.path()).unwrap();
+        group(&at, "", "");
+        group(&at, "user", "cpu memory pids\n");
+        group(&at, "user/app", "memory\n");
+        group(&at, "user/app/shell", "");
+        let own = "1:name=systemd:/x\n0::/user/app/shell\n";
+        assert_eq!(place(&at, own), Some((at.join("user/app"), MEMORY)));
+        let all = MEMORY | PROCESSES | CPU;
+        assert_eq!(place(&at, "0::/user\n"), Some((at.join("user"), all)));
+        // A mount without controllers bounds nothing.
+        assert_eq!(place(&at, "0::/\n"), None);
+        assert_eq!(place(&at, "4:memory:/user\n"), None);
+    }
+
+    #[test]
+    fn version_one_is_used_below_our_own_group() {
+        let folder = tempfile::tempdir().unwrap();
+        group(folder.path(), "mine", "");
+        let own = "5:devices:/\n4:memory:/mine\n";
+        let options = "rw,relatime,memory";
+        assert_eq!(first(folder.path(), options, own).unwrap().bounds, MEMORY);
+        assert!(first(folder.path(), "rw,freezer", own).is_none());
+        assert!(first(folder.path(), options, "4:memory:/gone\n").is_none());
+    }
+
+    #[test]
+    fn groups_of_dead_launchers_are_swept() {
+        let folder = tempfile::tempdir().unwrap();
+        let ours = format!("hangar-{}-1", std::process::id());
+        // No process has this id: it is above the kernel's largest.
+        for name in ["hangar-4194999-1", ours.as_str(), "other-4194999-1"] {
+            fs::create_dir(folder.path().join(name)).unwrap();
+        }
+        sweep(&open(rustix::fs::CWD, folder.path()).unwrap());
+        let mut left: Vec<_> = fs::read_dir(folder.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        left.sort();
+        let mut expected = vec![ours, "other-4194999-1".to_owned()];
+        expected.sort();
+        assert_eq!(left, expected);
+    }
+}

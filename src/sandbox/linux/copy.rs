@@ -71,3 +71,49 @@ fn own(to: &OwnedFd, name: &std::ffi::CStr, stat: &rustix::fs::Stat) {
         AtFlags::SYMLINK_NOFOLLOW,
     );
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+    use std::path::Path;
+
+    fn open(path: &Path) -> OwnedFd {
+        let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
+        rustix::fs::open(path, flags, Mode::empty()).unwrap()
+    }
+
+    #[test]
+    fn files_links_and_modes_are_kept_and_nothing_is_followed() {
+        let from = tempfile::tempdir().unwrap();
+        let to = tempfile::tempdir().unwrap();
+        let path = from.path();
+        fs::create_dir(path.join("d")).unwrap();
+        crate::base::files::write_atomic(&path.join("d/tool"), b"code", 0o755).unwrap();
+        crate::base::files::write_atomic(&path.join("secret"), b"x", 0o600).unwrap();
+        symlink("/etc", path.join("link")).unwrap();
+        let pipe = path.join("pipe");
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, FileType::Fifo, Mode::RUSR, 0).unwrap();
+        fs::set_permissions(path.join("d"), fs::Permissions::from_mode(0o500)).unwrap();
+
+        tree(&open(path), &open(to.path())).unwrap();
+
+        let mode = |name: &str| {
+            let meta = fs::symlink_metadata(to.path().join(name)).unwrap();
+            meta.permissions().mode() & 0o7777
+        };
+        assert_eq!(fs::read(to.path().join("d/tool")).unwrap(), b"code");
+        assert_eq!(
+            (mode("d"), mode("d/tool"), mode("secret")),
+            (0o500, 0o755, 0o600)
+        );
+        let link = fs::read_link(to.path().join("link")).unwrap();
+        assert_eq!(link, Path::new("/etc"));
+        assert!(!to.path().join("pipe").exists());
+        // So that the folders can be removed by an ordinary user.
+        for root in [path, to.path()] {
+            fs::set_permissions(root.join("d"), fs::Permissions::from_mode(0o700)).unwrap();
+        }
+    }
+}

@@ -85,7 +85,19 @@ fn as_user() -> Option<&'static PathBuf> {
                 setpriv.display(),
                 env!("CARGO_BIN_EXE_hangar")
             );
-            files::write_atomic(&path, text.as_bytes(), 0o755).unwrap();
+            // Written by another process: a descriptor of ours, open for writing, could be in a
+            // child that another test starts just now, and then the file can't be executed.
+            let written = process::Run::new("/bin/sh")
+                .args([
+                    "-c",
+                    "cat > \"$0\".new && chmod 755 \"$0\".new && mv \"$0\".new \"$0\"",
+                ])
+                .arg(&path)
+                .env("PATH", "/usr/bin:/bin")
+                .stdin(text.into_bytes())
+                .output()
+                .unwrap();
+            assert!(written.status.success());
             Some(path)
         })
         .as_ref()

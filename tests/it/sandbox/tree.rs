@@ -118,6 +118,26 @@ fn changes_of_a_scratch_mount_stay_in_memory() {
 }
 
 #[test]
+fn where_the_kernel_refuses_an_overlay_a_scratch_mount_is_a_copy() {
+    // A file system that overlays can't lie on.
+    let host = Path::new("/proc/sys/kernel/random");
+    let known = fs::read_to_string(host.join("boot_id")).unwrap();
+    for who in Who::all() {
+        let outcome = who
+            .run(&Spec {
+                mounts: vec![scratch(host, "/src")],
+                files: vec![laid("/src/test", "sealed")],
+                steps: vec![sh("cat /src/boot_id; cat /src/test; \
+                     grep -c ' /src tmpfs rw,nosuid,nodev' /proc/mounts")],
+                ..spec()
+            })
+            .unwrap();
+        assert_eq!(out(&outcome), format!("{known}sealed1\n"));
+        assert!(outcome.enforced.copied);
+    }
+}
+
+#[test]
 fn a_laid_file_replaces_what_stands_there_and_follows_nothing() {
     let host = folder(&[("victim", "host content"), ("old_test", "patch content")]);
     symlink("victim", host.path().join("link_test")).unwrap();

@@ -82,6 +82,9 @@ fn disk(limit: u64) -> Probe {
     }
 }
 
+/// Looks, two milliseconds apart, before memory counts as not to be had.
+const PATIENCE: usize = 200;
+
 /// Three processes that together want a third more than the limit, none of them alone.
 pub(super) fn memory(limit: u64) -> Probe {
     let Ok((mut done, mut tell)) = io::pipe() else {
@@ -103,16 +106,14 @@ pub(super) fn memory(limit: u64) -> Probe {
         }
     }
     drop(tell);
-    // Whoever is killed never tells; the pipe then stays short while the others sleep.
+    // Whoever is killed never tells.
     let mut got = 0;
-    let mut byte = [0];
-    while got < children.len() && wait_readable(&done, 150) {
-        match done.read(&mut byte) {
-            Ok(1) => got += 1,
-            _ => break,
-        }
-        if children.iter().any(|pid| gone(*pid)) {
+    for _ in 0..PATIENCE {
+        if got == children.len() || children.iter().any(|pid| gone(*pid)) {
             break;
+        }
+        if wait_readable(&done) && done.read(&mut [0]).is_ok_and(|read| read == 1) {
+            got += 1;
         }
     }
     let all = got == children.len();
@@ -135,14 +136,14 @@ fn gone(pid: i32) -> bool {
     })
 }
 
-fn wait_readable(pipe: &io::PipeReader, milliseconds: i64) -> bool {
+fn wait_readable(pipe: &io::PipeReader) -> bool {
     let mut fds = [rustix::event::PollFd::new(
         pipe,
         rustix::event::PollFlags::IN,
     )];
     let timeout = rustix::event::Timespec {
         tv_sec: 0,
-        tv_nsec: milliseconds * 1_000_000,
+        tv_nsec: 2_000_000,
     };
     rustix::event::poll(&mut fds, Some(&timeout)).is_ok_and(|count| count > 0)
 }
