@@ -23,6 +23,7 @@ use crate::sandbox::{Event, Probes};
 use crate::seal;
 use crate::store::Store;
 use crate::store::chain::Content;
+use crate::store::dossier::Dossier;
 use jiff::Timestamp;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -60,6 +61,8 @@ pub struct Assignment<'a> {
     pub throw_away: bool,
     /// Bounds on what is collected from `out/`.
     pub collect: Collect,
+    /// Digests of the canaries of every sealed version: what holds one does not leave.
+    pub canaries: Vec<Digest>,
 }
 
 /// What a turn left.
@@ -100,6 +103,11 @@ impl Turned {
     }
 }
 
+/// Digests of the canaries of a task's sealed versions.
+pub fn canaries(dossier: &Dossier) -> Vec<Digest> {
+    dossier.seals.iter().map(|seal| seal.value().canary).collect()
+}
+
 /// Bounds on what is read from an agent's `out/`.
 pub fn collect_bounds(folder: &str) -> Collect {
     Collect {
@@ -124,11 +132,12 @@ pub fn turn(host: &Host<'_>, store: &Store, assignment: Assignment<'_>) -> Resul
         idle: IDLE,
     };
     let launch = assignment.lane.adapter.launch(&turn)?;
-    let proxy = Proxy::start(Config::new(
-        assignment.lane.name.to_string(),
-        launch.hosts.clone(),
-    ))
-    .map_err(|error| Error::missing(error.to_string(), "run the command again"))?;
+    let mut config = Config::new(assignment.lane.name.to_string(), launch.hosts.clone());
+    let canaries = assignment.canaries.clone();
+    config.scan = Some(std::sync::Arc::new(move |bytes: &[u8]| {
+        seal::scan(bytes).any(|digest| canaries.contains(&digest))
+    }));
+    let proxy = Proxy::start(config).map_err(|error| Error::missing(error.to_string(), "run the command again"))?;
     let bridges: Vec<Bridge> = proxy
         .bridges()
         .iter()

@@ -126,8 +126,14 @@ pub fn limits(plan: &Plan) -> Limits {
         disk: Some(plan.limits.disk),
         output: Some(plan.limits.output),
         file: Some(plan.limits.disk),
-        cpus: None,
+        // What the machine has: the tree can't take more than that from whoever else runs here.
+        cpus: Some(processors()),
     }
+}
+
+fn processors() -> u32 {
+    let count = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
+    u32::try_from(count).unwrap_or(u32::MAX)
 }
 
 fn step(call: &Call) -> Step {

@@ -182,6 +182,7 @@ fn step(
         } => {
             let project = project()?;
             let (lane, _) = first_pair(host)?;
+            check_room(store, dossier.id())?;
             announce(host, store, dossier, Stage::Writing, "")?;
             writer::write(
                 host,
@@ -223,6 +224,28 @@ fn step(
         }
     }
     Ok(None)
+}
+
+/// Refuses to write more tests than people keep up with: the policy bounds how many tasks wait.
+fn check_room(store: &Store, id: &TaskId) -> Result<(), Error> {
+    let settings = &store.policy.newest().root.acceptance;
+    let mut waiting = 0;
+    for (other, tip) in store.task_refs()? {
+        if other == *id {
+            continue;
+        }
+        let dossier = store.dossier_of(store.task_at(&other, tip)?)?;
+        if matches!(stage::next(&dossier, settings, store.clock.now()), Next::AwaitApproval { .. }) {
+            waiting += 1;
+        }
+    }
+    if waiting < settings.max_awaiting_approval {
+        return Ok(());
+    }
+    Err(Error::refused(
+        format!("{waiting} tasks wait for an approval, the most that the policy allows"),
+        "decide about some of them first (`hangar task list`)",
+    ))
 }
 
 /// Records that a stage begins, once.

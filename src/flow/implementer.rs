@@ -75,6 +75,7 @@ pub fn implement(
             work: &work,
             throw_away: false,
             collect: agent::collect_bounds(exchange::OUT),
+                canaries: agent::canaries(dossier),
         },
     )?;
     if let TurnEnd::Failed(_, why) = &turned.finish.end {

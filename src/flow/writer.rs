@@ -71,6 +71,7 @@ pub fn write(
                 work: &work,
                 throw_away: true,
                 collect: agent::collect_bounds(exchange::SEALED),
+                canaries: agent::canaries(dossier),
             },
         )?;
         if let TurnEnd::Failed(_, why) = &turned.finish.end {
