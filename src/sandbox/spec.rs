@@ -23,6 +23,11 @@ pub struct LaidFile {
 }
 
 /// Where part of the sandbox's file tree comes from.
+///
+/// A mount point inside an earlier mount must be there already, as a real folder or file: a bound
+/// tree never decides where something lands. Unix sockets that lie in a read-only or writable
+/// mount stay connectable, so a folder with sockets must not be one. The path on the host can be
+/// read inside (`/proc/self/mountinfo`), so it should tell nothing; that of a scratch mount can't.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Mount {
     /// A host file or folder, read-only.
@@ -74,7 +79,7 @@ pub struct Limits {
     pub memory: Option<u64>,
     /// Processes and threads at one time.
     pub processes: Option<u64>,
-    /// Bytes in all tmpfs of the sandbox together.
+    /// Bytes in all tmpfs of the sandbox together; what goes to a writable mount does not count.
     pub disk: Option<u64>,
     /// Bytes kept of each of stdout, stderr and the channel.
     pub output: Option<u64>,

@@ -8,7 +8,7 @@ use rustix::fd::OwnedFd;
 use std::io;
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -60,7 +60,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn accept(listener: &TcpListener, socket: &PathBuf, shared: &Arc<Shared>) {
+fn accept(listener: &TcpListener, socket: &Path, shared: &Arc<Shared>) {
     let pause = rustix::event::Timespec {
         tv_sec: 0,
         tv_nsec: 20_000_000,
@@ -80,32 +80,38 @@ fn accept(listener: &TcpListener, socket: &PathBuf, shared: &Arc<Shared>) {
         let Ok((inside, _)) = listener.accept() else {
             continue;
         };
-        // Nobody outside listens: the connection inside just ends.
-        if let Ok(outside) = UnixStream::connect(socket) {
-            let _ = connect(inside, outside, shared);
-        }
+        shared.count.fetch_add(1, Ordering::SeqCst);
+        let (socket, shared) = (socket.to_owned(), Arc::clone(shared));
+        // Connecting may block, and one connection must not hold up the others or our end.
+        thread::spawn(move || {
+            // Nobody outside listens: the connection inside just ends.
+            if let Ok(outside) = UnixStream::connect(socket) {
+                let _ = connect(&inside, &outside, &shared);
+            }
+            shared.count.fetch_sub(1, Ordering::SeqCst);
+        });
     }
 }
 
-fn connect(inside: TcpStream, outside: UnixStream, shared: &Arc<Shared>) -> io::Result<()> {
+/// Moves bytes both ways until both sides are done.
+fn connect(inside: &TcpStream, outside: &UnixStream, shared: &Shared) -> io::Result<()> {
     inside.set_nonblocking(false)?;
     let _ = inside.set_nodelay(true);
+    let peer = inside.peer_addr()?;
     let pair = (inside.try_clone()?, outside.try_clone()?);
     lock(&shared.open).push(pair);
-    let (inside_in, outside_in) = (inside.try_clone()?, outside.try_clone()?);
-    shared.count.fetch_add(1, Ordering::SeqCst);
-    let shared = Arc::clone(shared);
-    thread::spawn(move || {
-        let back = thread::spawn(move || {
-            let _ = io::copy(&mut &outside_in, &mut &inside_in);
-            let _ = inside_in.shutdown(Shutdown::Write);
+    if shared.ended.load(Ordering::SeqCst) {
+        let _ = inside.shutdown(Shutdown::Both);
+        let _ = outside.shutdown(Shutdown::Both);
+    }
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let _ = io::copy(&mut &*outside, &mut &*inside);
+            let _ = inside.shutdown(Shutdown::Write);
         });
-        let _ = io::copy(&mut &inside, &mut &outside);
+        let _ = io::copy(&mut &*inside, &mut &*outside);
         let _ = outside.shutdown(Shutdown::Write);
-        let _ = back.join();
-        let peer = inside.peer_addr();
-        lock(&shared.open).retain(|(open, _)| open.peer_addr().ok() != peer.as_ref().ok().copied());
-        shared.count.fetch_sub(1, Ordering::SeqCst);
     });
+    lock(&shared.open).retain(|(open, _)| open.peer_addr().is_ok_and(|other| other != peer));
     Ok(())
 }

@@ -84,9 +84,11 @@ impl Provider for Linux {
             remedy: "see the other providers".to_owned(),
         };
         match self.run(&spec, &Cancel::default(), &mut |_| {}) {
-            // Everything was made and only the program is not there.
-            Ok(outcome) if outcome.steps[0].end == End::NotStarted(libc::ENOENT) => Ok(()),
-            Ok(outcome) => Err(unavailable(format!("{:?}", outcome.steps[0].end))),
+            Ok(outcome) => match outcome.steps.first().map(|step| step.end) {
+                // Everything was made and only the program is not there.
+                Some(End::NotStarted(libc::ENOENT)) => Ok(()),
+                other => Err(unavailable(format!("a program ended with {other:?}"))),
+            },
             Err(Error::Unavailable(unavailable)) => Err(unavailable),
             Err(error) => {
                 let cause = std::error::Error::source(&error)
@@ -127,9 +129,10 @@ impl Provider for Linux {
             lines: [VecDeque::new(), VecDeque::new()],
             bridges: Bridges::default(),
         };
-        let result = session.run(spec, cancel, events);
+        session.run(spec, cancel, events)?;
+        // Before the caller hears of the outcome, the launcher is gone too.
         session.stop();
-        result.map(|()| session.outcome)
+        Ok(std::mem::take(&mut session.outcome))
     }
 }
 
@@ -285,6 +288,13 @@ impl Session {
         if let Some(mut child) = self.child.take() {
             reap(&mut child);
         }
+    }
+}
+
+impl Drop for Session {
+    /// Also after an error or a panic nothing is left.
+    fn drop(&mut self) {
+        self.stop();
     }
 }
 

@@ -10,14 +10,16 @@ use std::fs;
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::linux::net::SocketAddrExt as _;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::os::unix::net::{SocketAddr, UnixListener};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tempfile::TempDir;
 
 /// Where this binary is bound inside the twin.
 const PROGRAM: &str = "/run/probe";
+/// Prefix of the folder with the bait; the process id follows.
+const PREFIX: &str = "hangar-probe-";
 /// The twin's bounds: small, so that exceeding them costs nothing.
 const MEMORY: u64 = 40 << 20;
 const PROCESSES: u64 = 12;
@@ -52,6 +54,30 @@ pub(in crate::sandbox) fn run(
     })
 }
 
+/// Removes bait that a killed hangar of this user left.
+fn sweep() {
+    let us = rustix::process::geteuid().as_raw();
+    for entry in fs::read_dir(std::env::temp_dir())
+        .into_iter()
+        .flatten()
+        .flatten()
+    {
+        let name = entry.file_name();
+        let owner = name
+            .to_str()
+            .and_then(|name| name.strip_prefix(PREFIX))
+            .and_then(|rest| rest.split('-').next())
+            .and_then(|pid| pid.parse::<u32>().ok());
+        let Some(owner) = owner else { continue };
+        let ours = entry
+            .metadata()
+            .is_ok_and(|meta| meta.is_dir() && meta.uid() == us);
+        if ours && !Path::new("/proc").join(owner.to_string()).exists() {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
 /// Things on the host that a sandbox must not reach.
 struct Trap {
     bait: Bait,
@@ -63,7 +89,9 @@ struct Trap {
 
 impl Trap {
     fn lay(limits: &Limits) -> io::Result<Self> {
-        let folder = tempfile::Builder::new().prefix("hangar-").tempdir()?;
+        sweep();
+        let prefix = format!("{PREFIX}{}-", std::process::id());
+        let folder = tempfile::Builder::new().prefix(&prefix).tempdir()?;
         // Open to everyone: only the sandbox may stand between the probe and the bait.
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755))?;
         let file = tempfile::Builder::new()

@@ -153,14 +153,19 @@ fn nothing_is_left_when_hangar_is_killed() {
         child.kill().unwrap();
         child.wait().unwrap();
         eventually("everything is dead", || {
-            processes_with(&format!("sleep {marker}")).is_empty()
-                && !Path::new("/proc").join(&launcher[0]).exists()
+            processes_with(&format!("sleep {marker}")).is_empty() && !lives(&launcher[0])
         });
         let ours = format!("hangar-{}-", launcher[0]);
         eventually("its control groups are gone", || {
             !groups().iter().any(|name| name.starts_with(&ours))
         });
     }
+}
+
+/// Whether it runs; a dead one that nobody waited for yet does not.
+fn lives(pid: &str) -> bool {
+    fs::read_to_string(Path::new("/proc").join(pid).join("status"))
+        .is_ok_and(|status| !status.contains("State:\tZ"))
 }
 
 fn parent(pid: &str) -> Option<u32> {

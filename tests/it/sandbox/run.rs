@@ -194,8 +194,8 @@ fn a_large_channel_is_read_to_its_end() {
 #[test]
 fn a_step_that_stands_still_is_ended() {
     for who in Who::all() {
-        let mut step = sh("echo a; sleep 0.3; echo b; sleep 100");
-        step.idle = Some(Duration::from_secs(1));
+        let mut step = sh("echo a; sleep 0.1; echo b; sleep 100");
+        step.idle = Some(Duration::from_millis(700));
         let outcome = who
             .run(&Spec {
                 steps: vec![step],
