@@ -6,9 +6,9 @@ use super::scratch::Scratch;
 use super::sealing;
 use crate::base::redact::Secret;
 use crate::git::Repository;
-use crate::harness::adapter::{Ended, Exit, Finish, Turn};
+use crate::harness::adapter::{Ended, Exit, Finish, Launch, Turn};
 use crate::harness::collect::{CollectedFile, LeftOut};
-use crate::harness::egress::{Config, EgressRecord, Proxy};
+use crate::harness::egress::{self, Config, EgressRecord, Proxy};
 use crate::harness::exchange::{self, Criterion, Inputs, TaskFile};
 use crate::harness::lanes::Lane;
 use crate::model::digest::Digest;
@@ -29,6 +29,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Wall clock of one turn.
@@ -105,7 +106,11 @@ impl Turned {
 
 /// Digests of the canaries of a task's sealed versions.
 pub fn canaries(dossier: &Dossier) -> Vec<Digest> {
-    dossier.seals.iter().map(|seal| seal.value().canary).collect()
+    dossier
+        .seals
+        .iter()
+        .map(|seal| seal.value().canary)
+        .collect()
 }
 
 /// Bounds on what is read from an agent's `out/`.
@@ -119,33 +124,67 @@ pub fn collect_bounds(folder: &str) -> Collect {
 }
 
 /// Runs one turn to its end.
-pub fn turn(host: &Host<'_>, store: &Store, assignment: Assignment<'_>) -> Result<Turned, Error> {
-    let exchange_dir = Path::new(exchange::INSIDE);
-    let turn = Turn {
+pub fn turn(host: &Host<'_>, store: &Store, assignment: &Assignment<'_>) -> Result<Turned, Error> {
+    let launch = assignment.lane.adapter.launch(&Turn {
         role: assignment.role,
         number: assignment.number,
-        exchange: exchange_dir,
+        exchange: Path::new(exchange::INSIDE),
         work: Path::new(WORK),
         hangar: Path::new(BINARY),
         env: &host.env,
         total: TOTAL,
         idle: IDLE,
+    })?;
+    let proxy = proxy(assignment, &launch)?;
+    let spec = spec(host, assignment, &launch, &proxy)?;
+    let probes = host.provider.probe(&spec, &host.cancel)?;
+    let started = store.clock.now();
+    let outcome = run(host, &spec, assignment.role)?;
+    let ended = store.clock.now();
+    let egress = proxy.finish();
+    let root = &assignment.collect.path;
+    let taken = |file: spec::CollectedFile| {
+        CollectedFile::below(root, &file.path, file.executable, file.bytes)
     };
-    let launch = assignment.lane.adapter.launch(&turn)?;
+    let refused = |(path, why): &(Vec<u8>, String)| LeftOut::below(root, path, why);
+    let step = outcome.steps.into_iter().next().unwrap_or_default();
+    let finish = assignment.lane.adapter.read(&Ended {
+        exit: exit(&step),
+        stdout: &step.stdout,
+        stderr: &step.stderr,
+    });
+    Ok(Turned {
+        finish,
+        files: outcome.collected.into_iter().filter_map(taken).collect(),
+        left_out: outcome.not_collected.iter().filter_map(refused).collect(),
+        transcript: Secret::new([step.stdout, step.stderr].concat()),
+        probes,
+        egress,
+        started,
+        ended,
+    })
+}
+
+/// The way out, which looks for canaries in what leaves in clear.
+fn proxy(assignment: &Assignment<'_>, launch: &Launch) -> Result<Proxy, Error> {
     let mut config = Config::new(assignment.lane.name.to_string(), launch.hosts.clone());
     let canaries = assignment.canaries.clone();
-    config.scan = Some(std::sync::Arc::new(move |bytes: &[u8]| {
+    config.scan = Some(Arc::new(move |bytes: &[u8]| {
         seal::scan(bytes).any(|digest| canaries.contains(&digest))
     }));
-    let proxy = Proxy::start(config).map_err(|error| Error::missing(error.to_string(), "run the command again"))?;
-    let bridges: Vec<Bridge> = proxy
-        .bridges()
-        .iter()
-        .map(|bridge| Bridge {
-            port: bridge.port,
-            socket: bridge.socket.clone(),
-        })
-        .collect();
+    Proxy::start(config).map_err(|error| Error::missing(error.to_string(), "run the command again"))
+}
+
+fn spec(
+    host: &Host<'_>,
+    assignment: &Assignment<'_>,
+    launch: &Launch,
+    proxy: &Proxy,
+) -> Result<Spec, Error> {
+    let bridge = |bridge: &egress::Bridge| Bridge {
+        port: bridge.port,
+        socket: bridge.socket.clone(),
+    };
     let mut env = environment();
     env.extend(
         proxy
@@ -154,12 +193,10 @@ pub fn turn(host: &Host<'_>, store: &Store, assignment: Assignment<'_>) -> Resul
             .map(|(name, value)| (name.into(), value.into())),
     );
     env.extend(launch.env.expose().clone());
-    let collect = assignment.collect.clone();
-    let collected_root = collect.path.clone();
-    let spec = Spec {
-        mounts: mounts(&assignment, &launch.read_only, &host.binary),
-        files: laid(&assignment)?,
-        network: Network::Bridged(bridges),
+    Ok(Spec {
+        mounts: mounts(assignment, &launch.read_only, &host.binary),
+        files: laid(assignment)?,
+        network: Network::Bridged(proxy.bridges().iter().map(bridge).collect()),
         limits: Limits {
             memory: Some(8 << 30),
             processes: Some(4096),
@@ -170,7 +207,7 @@ pub fn turn(host: &Host<'_>, store: &Store, assignment: Assignment<'_>) -> Resul
         },
         inner_domain: true,
         hash_after: Vec::new(),
-        collect: vec![collect],
+        collect: vec![assignment.collect.clone()],
         steps: vec![Step {
             argv: launch.argv.clone(),
             env,
@@ -181,39 +218,6 @@ pub fn turn(host: &Host<'_>, store: &Store, assignment: Assignment<'_>) -> Resul
             idle: launch.idle,
         }],
         stop_on_failure: true,
-    };
-    let probes = host.provider.probe(&spec, &host.cancel)?;
-    let started = store.clock.now();
-    let outcome = run(host, &spec, assignment.role)?;
-    let ended = store.clock.now();
-    let egress = proxy.finish();
-    let step = outcome.steps.into_iter().next().unwrap_or_default();
-    let finish = assignment.lane.adapter.read(&Ended {
-        exit: exit(&step),
-        stdout: &step.stdout,
-        stderr: &step.stderr,
-    });
-    let files = outcome
-        .collected
-        .into_iter()
-        .filter_map(|file| {
-            CollectedFile::below(&collected_root, &file.path, file.executable, file.bytes)
-        })
-        .collect();
-    let left_out = outcome
-        .not_collected
-        .iter()
-        .filter_map(|(path, why)| LeftOut::below(&collected_root, path, why))
-        .collect();
-    Ok(Turned {
-        finish,
-        files,
-        left_out,
-        transcript: Secret::new([step.stdout, step.stderr].concat()),
-        probes,
-        egress,
-        started,
-        ended,
     })
 }
 

@@ -192,6 +192,19 @@ pub fn check(
     })
 }
 
+/// Names of the tests in these files, where the adapter can tell without a map. The inner error is
+/// for the writer.
+pub fn list_ids(
+    host: &Host<'_>,
+    ground: &Ground,
+    plan: &Plan,
+    files: Vec<SealedFile>,
+) -> Result<Result<Vec<TestId>, Vec<String>>, Error> {
+    let bench = ground.bench(host, plan);
+    let listed = list(&bench, &ground.suite(plan, files))?;
+    Ok(listed.map(|ids| ids.unwrap_or_default().into_iter().collect()))
+}
+
 type Listed = Result<Option<BTreeSet<TestId>>, Vec<String>>;
 
 fn list(bench: &Bench<'_>, suite: &Suite) -> Result<Listed, Error> {

@@ -149,7 +149,7 @@ fn step(call: &Call) -> Step {
 }
 
 fn raw(step: StepOutcome) -> Raw {
-    let mut hits: Vec<Hit> = step.hits.iter().map(hit).collect();
+    let mut hits: Vec<Hit> = step.hits.iter().copied().map(hit).collect();
     let end = match step.end {
         spec::End::Exited(code) => End::Exited(code),
         spec::End::Signalled(signal) => End::Signalled(signal),
@@ -168,7 +168,7 @@ fn raw(step: StepOutcome) -> Raw {
     }
 }
 
-fn hit(hit: &spec::Hit) -> Hit {
+const fn hit(hit: spec::Hit) -> Hit {
     match hit {
         spec::Hit::Memory => Hit::Memory,
         spec::Hit::Processes => Hit::Processes,

@@ -120,6 +120,9 @@ pub fn drive(
     until: Option<Stage>,
     agents: Agents,
 ) -> Result<Stop, Error> {
+    if store.task(id)?.task.state.is_terminal() {
+        return Ok(Stop::Ended);
+    }
     let hold = claim::take(host, store, id)?;
     let stopped = steps(host, store, id, until, agents);
     // Also after an error the claim is given back: nothing goes on here any more.
@@ -235,7 +238,10 @@ fn check_room(store: &Store, id: &TaskId) -> Result<(), Error> {
             continue;
         }
         let dossier = store.dossier_of(store.task_at(&other, tip)?)?;
-        if matches!(stage::next(&dossier, settings, store.clock.now()), Next::AwaitApproval { .. }) {
+        if matches!(
+            stage::next(&dossier, settings, store.clock.now()),
+            Next::AwaitApproval { .. }
+        ) {
             waiting += 1;
         }
     }

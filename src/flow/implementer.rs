@@ -21,9 +21,11 @@ use crate::model::outcome::{Secrecy, TestId, Trust};
 use crate::model::plan::Plan;
 use crate::model::run::{Kind, Run, RunOutcome, RunResult, RunRole};
 use crate::store::Store;
+use crate::store::chain::Content;
 use crate::store::dossier::{Dossier, Held};
 use crate::store::identity::Identity;
 use crate::store::write::Written;
+use std::path::Path;
 
 /// One round of implementing.
 #[derive(Debug)]
@@ -51,87 +53,134 @@ pub fn implement(
     dossier: &Dossier,
     round: &Round<'_>,
 ) -> Result<Written, Error> {
-    let task = &dossier.history.task;
-    let scratch = Scratch::new(&host.cache)?;
-    let before = round
-        .feedback
-        .and_then(|digest| graded_tree(dossier, digest));
-    let work = agent::pinned(&store.repo, &scratch, task.base, before)?;
-    let prompt = prompt_for(host, store, dossier, round)?;
-    host.stage(format!(
-        "{} implements (round {})",
-        round.lane.name, round.number
-    ));
-    let turned = agent::turn(
-        host,
-        store,
-        Assignment {
-            role: Role::Implementer,
-            number: round.number,
-            lane: round.lane,
-            task,
-            prompt: &prompt.text,
-            previous: Vec::new(),
-            work: &work,
-            throw_away: false,
-            collect: agent::collect_bounds(exchange::OUT),
-                canaries: agent::canaries(dossier),
-        },
-    )?;
-    if let TurnEnd::Failed(_, why) = &turned.finish.end {
-        record(
-            host,
-            store,
-            dossier,
-            round,
-            &prompt,
-            &turned,
-            RunOutcome::Failed,
-            None,
-        )?;
-        return Err(Error::Agent {
-            what: format!("the implementer `{}` failed: {why}", round.lane.name),
-            remedy: "look at `hangar harness test`, then run the task again".into(),
-        });
-    }
-    host.stage("collecting the patch");
-    let base_tree = store.repo.read_commit(task.base)?.tree;
-    let collected = store
-        .repo
-        .collect(base_tree, &work, &CollectOptions::default())?;
-    if let Some(refused) = collected.refused.first() {
-        let path = String::from_utf8_lossy(&refused.path).into_owned();
-        record(
-            host,
-            store,
-            dossier,
-            round,
-            &prompt,
-            &turned,
-            RunOutcome::Malformed,
-            None,
-        )?;
-        return Err(Error::Agent {
-            what: format!(
-                "the implementer left `{}`, which no commit can hold: it {}",
-                path.escape_debug(),
-                refused.fault
-            ),
-            remedy: "run the task again".into(),
-        });
-    }
-    let subject = Subject::new(&store.repo, task.base, collected.tree)?;
-    let result = result_table(&subject, collected.ignored);
-    record(
+    Implementing {
         host,
         store,
         dossier,
         round,
-        &prompt,
-        &turned,
-        RunOutcome::Completed,
-        Some(result),
-    )
+    }
+    .implement()
+}
+
+/// What every step of one round needs.
+struct Implementing<'a> {
+    host: &'a Host<'a>,
+    store: &'a Store,
+    dossier: &'a Dossier,
+    round: &'a Round<'a>,
+}
+
+impl Implementing<'_> {
+    fn implement(&self) -> Result<Written, Error> {
+        let (store, task) = (self.store, &self.dossier.history.task);
+        let scratch = Scratch::new(&self.host.cache)?;
+        let before = self
+            .round
+            .feedback
+            .and_then(|digest| graded_tree(self.dossier, digest));
+        let work = agent::pinned(&store.repo, &scratch, task.base, before)?;
+        let prompt = prompt_for(self.host, store, self.dossier, self.round)?;
+        let turned = self.turn(&prompt, &work)?;
+        if let TurnEnd::Failed(_, why) = &turned.finish.end {
+            self.record(&prompt, &turned, RunOutcome::Failed, None)?;
+            return Err(Error::Agent {
+                what: format!("the implementer `{}` failed: {why}", self.round.lane.name),
+                remedy: "look at `hangar harness test`, then run the task again".into(),
+            });
+        }
+        self.host.stage("collecting the patch");
+        let base_tree = store.repo.read_commit(task.base)?.tree;
+        let collected = store
+            .repo
+            .collect(base_tree, &work, &CollectOptions::default())?;
+        if let Some(refused) = collected.refused.first() {
+            self.record(&prompt, &turned, RunOutcome::Malformed, None)?;
+            let path = String::from_utf8_lossy(&refused.path).into_owned();
+            let path = path.escape_debug();
+            return Err(Error::Agent {
+                what: format!(
+                    "the implementer left `{path}`, which no commit can hold: it {}",
+                    refused.fault
+                ),
+                remedy: "run the task again".into(),
+            });
+        }
+        let subject = Subject::new(&store.repo, task.base, collected.tree)?;
+        let result = result_table(&subject, collected.ignored);
+        self.record(&prompt, &turned, RunOutcome::Completed, Some(result))
+    }
+
+    fn turn(&self, prompt: &Prompt, work: &Path) -> Result<Turned, Error> {
+        let round = self.round;
+        self.host.stage(format!(
+            "{} implements (round {})",
+            round.lane.name, round.number
+        ));
+        let assignment = Assignment {
+            role: Role::Implementer,
+            number: round.number,
+            lane: round.lane,
+            task: &self.dossier.history.task,
+            prompt: &prompt.text,
+            previous: Vec::new(),
+            work,
+            throw_away: false,
+            collect: agent::collect_bounds(exchange::OUT),
+            canaries: agent::canaries(self.dossier),
+        };
+        agent::turn(self.host, self.store, &assignment)
+    }
+
+    fn record(
+        &self,
+        prompt: &Prompt,
+        turned: &Turned,
+        outcome: RunOutcome,
+        result: Option<RunResult>,
+    ) -> Result<Written, Error> {
+        let (store, round, task) = (self.store, self.round, &self.dossier.history.task);
+        let worker = Identity::of(&store.policy, self.host.worker.signer())?;
+        let output = collect::work(turned.files.clone(), &turned.left_out);
+        // From the second round on the program has seen ids of hidden tests.
+        let sealed = round.feedback.is_some();
+        let mut attachments = Vec::new();
+        let mut files = Vec::new();
+        for (name, bytes) in texts(&output, turned) {
+            let (attachment, file) = agent::attach(store, task, name, &bytes, sealed)?;
+            attachments.push(attachment);
+            files.push(file);
+        }
+        if let Some(result) = &result {
+            files.push(("result".into(), Content::Tree(result.tree)));
+        }
+        let held = turned.probes.trust() >= Trust::Confined;
+        let run = Run {
+            format: 1,
+            repo: store.policy.repo(),
+            task: task.id.clone(),
+            kind: Kind::Agent,
+            role: RunRole::Implementer,
+            round: round.number,
+            manifest: round.manifest,
+            outcome,
+            note: String::new(),
+            secrecy: if held {
+                Secrecy::Confined
+            } else {
+                Secrecy::Filtered
+            },
+            started: turned.started.to_string(),
+            ended: turned.ended.to_string(),
+            signer: worker.table(store.clock.now()),
+            harness: Some(agent::harness_table(round.lane, prompt.template)),
+            sandbox: Some(super::verdict::sandbox_record(Some(&turned.probes))),
+            result,
+            egress: Some(turned.egress_table()),
+            attachment: attachments,
+        };
+        let note = format!("run: implementer, round {}", round.number);
+        Ok(store.append_document(&store.layout.runs(&task.id), &worker, &run, files, &note)?)
+    }
 }
 
 /// The tree that a grade was about: where the next round goes on.
@@ -232,67 +281,6 @@ fn failing_ids(
     Ok(failing.map(|(_, id)| id).collect())
 }
 
-#[expect(
-    clippy::too_many_arguments,
-    reason = "a run document joins what six steps found out"
-)]
-fn record(
-    host: &Host<'_>,
-    store: &Store,
-    dossier: &Dossier,
-    round: &Round<'_>,
-    prompt: &Prompt,
-    turned: &Turned,
-    outcome: RunOutcome,
-    result: Option<RunResult>,
-) -> Result<Written, Error> {
-    let task = &dossier.history.task;
-    let worker = Identity::of(&store.policy, host.worker.signer())?;
-    let output = collect::work(turned.files.clone(), &turned.left_out);
-    // From the second round on the program has seen ids of hidden tests.
-    let sealed = round.feedback.is_some();
-    let mut attachments = Vec::new();
-    let mut files = Vec::new();
-    for (name, bytes) in texts(&output, turned) {
-        let (attachment, file) = agent::attach(store, task, name, &bytes, sealed)?;
-        attachments.push(attachment);
-        files.push(file);
-    }
-    if let Some(result) = &result {
-        files.push((
-            "result".into(),
-            crate::store::chain::Content::Tree(result.tree),
-        ));
-    }
-    let secrecy = if turned.probes.trust() >= Trust::Confined {
-        Secrecy::Confined
-    } else {
-        Secrecy::Filtered
-    };
-    let run = Run {
-        format: 1,
-        repo: store.policy.repo(),
-        task: task.id.clone(),
-        kind: Kind::Agent,
-        role: RunRole::Implementer,
-        round: round.number,
-        manifest: round.manifest,
-        outcome,
-        note: String::new(),
-        secrecy,
-        started: turned.started.to_string(),
-        ended: turned.ended.to_string(),
-        signer: worker.table(store.clock.now()),
-        harness: Some(agent::harness_table(round.lane, prompt.template)),
-        sandbox: Some(super::verdict::sandbox_record(Some(&turned.probes))),
-        result,
-        egress: Some(turned.egress_table()),
-        attachment: attachments,
-    };
-    let note = format!("run: implementer, round {}", round.number);
-    Ok(store.append_document(&store.layout.runs(&task.id), &worker, &run, files, &note)?)
-}
-
 /// What is kept of a round beside the patch.
 fn texts<'a>(output: &'a WorkOutput, turned: &'a Turned) -> Vec<(&'static str, Vec<u8>)> {
     let mut texts = vec![("transcript", turned.transcript.expose().to_vec())];
@@ -345,10 +333,7 @@ pub fn submit(
         egress: None,
         attachment: Vec::new(),
     };
-    let files = vec![(
-        "result".into(),
-        crate::store::chain::Content::Tree(subject.tree),
-    )];
+    let files = vec![("result".into(), Content::Tree(subject.tree))];
     Ok(store.append_document(
         &store.layout.runs(&task.id),
         person,

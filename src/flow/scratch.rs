@@ -117,7 +117,7 @@ mod tests {
         // What a killed process leaves: a folder and a lock that nobody holds.
         let root = cache.path().join("work");
         fs::create_dir_all(root.join("dead/sub")).unwrap();
-        fs::write(root.join("dead.lock"), "").unwrap();
+        fs::File::create(root.join("dead.lock")).unwrap();
         let second = Scratch::new(cache.path()).unwrap();
         assert!(!root.join("dead").exists());
         assert!(live.exists(), "a live scratch must stay");

@@ -177,6 +177,7 @@ fn document(
         limits_hit: judgement
             .into_iter()
             .flat_map(|judgement| &judgement.hits)
+            .copied()
             .map(word)
             .collect(),
         signer: grader.table(store.clock.now()),
@@ -194,7 +195,7 @@ fn document(
     }
 }
 
-fn word(hit: &crate::grade::call::Hit) -> String {
+fn word(hit: crate::grade::call::Hit) -> String {
     serde_json::to_value(hit)
         .ok()
         .and_then(|value| value.as_str().map(str::to_owned))

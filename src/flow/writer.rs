@@ -22,11 +22,12 @@ use crate::model::manifest::Writer;
 use crate::model::outcome::Secrecy;
 use crate::model::plan::Plan;
 use crate::model::run::{Kind, Run, RunOutcome, RunRole};
+use crate::model::task::Task;
 use crate::store::Store;
 use crate::store::dossier::Dossier;
 use crate::store::identity::Identity;
 use crate::store::write::Written;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Why a new version is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,92 +47,177 @@ pub fn write(
     plan: &Plan,
     cause: &Cause,
 ) -> Result<Written, Error> {
-    let task = &dossier.history.task;
-    let ground = Ground::new(host, &store.repo, task.base, plan)?;
-    ground.preflight(host, plan)?;
-    let scratch = Scratch::new(&host.cache)?;
-    let work = agent::pinned(&store.repo, &scratch, task.base, None)?;
-    let settings = &store.policy.newest().root.acceptance;
-    let mut previous = previous_files(host, store, dossier, cause)?;
-    let mut complaint: Option<Complaint> = None;
-    for number in 1..=settings.max_writer_turns.max(1) {
-        host.check_cancel()?;
-        host.stage(format!("{} writes hidden tests (turn {number})", lane.name));
-        let prompt = prompt_for(task, plan, cause, complaint.as_ref());
-        let turned = agent::turn(
-            host,
-            store,
-            Assignment {
-                role: Role::Writer,
-                number,
-                lane,
-                task,
-                prompt: &prompt.text,
-                previous: std::mem::take(&mut previous),
-                work: &work,
-                throw_away: true,
-                collect: agent::collect_bounds(exchange::SEALED),
-                canaries: agent::canaries(dossier),
-            },
-        )?;
+    Writing {
+        host,
+        store,
+        dossier,
+        lane,
+        plan,
+        cause,
+    }
+    .write()
+}
+
+/// What every step of writing a version needs.
+struct Writing<'a> {
+    host: &'a Host<'a>,
+    store: &'a Store,
+    dossier: &'a Dossier,
+    lane: &'a Lane,
+    plan: &'a Plan,
+    cause: &'a Cause,
+}
+
+impl Writing<'_> {
+    fn write(&self) -> Result<Written, Error> {
+        let base = self.task().base;
+        let ground = Ground::new(self.host, &self.store.repo, base, self.plan)?;
+        ground.preflight(self.host, self.plan)?;
+        let scratch = Scratch::new(&self.host.cache)?;
+        let work = agent::pinned(&self.store.repo, &scratch, base, None)?;
+        let mut previous = previous_files(self.host, self.store, self.dossier, self.cause)?;
+        let mut complaint: Option<Complaint> = None;
+        let turns = self
+            .store
+            .policy
+            .newest()
+            .root
+            .acceptance
+            .max_writer_turns
+            .max(1);
+        for number in 1..=turns {
+            self.host.check_cancel()?;
+            let prompt = prompt_for(self.task(), self.plan, self.cause, complaint.as_ref());
+            let turned = self.turn(number, &prompt, std::mem::take(&mut previous), &work)?;
+            match inspect(self.host, &ground, self.dossier, self.plan, &turned)? {
+                Ok((output, checked)) => {
+                    let run = self.record(number, &prompt, &turned, RunOutcome::Completed)?;
+                    return self.seal(&prompt, run, output, &checked);
+                }
+                Err(found) => {
+                    self.record(number, &prompt, &turned, RunOutcome::Malformed)?;
+                    self.host
+                        .note(format!("turn {number}: the tests can't be sealed yet"));
+                    previous = turned_files(turned);
+                    complaint = Some(found);
+                }
+            }
+        }
+        Err(Error::Agent {
+            what: format!(
+                "the writer `{}` left no tests that can be sealed, in {turns} turns",
+                self.lane.name
+            ),
+            remedy: "make the criteria clearer (`hangar task edit`), then run the task again"
+                .into(),
+        })
+    }
+
+    const fn task(&self) -> &Task {
+        &self.dossier.history.task
+    }
+
+    /// One turn. A program that failed is recorded, and is the end of it.
+    fn turn(
+        &self,
+        number: u32,
+        prompt: &Prompt,
+        previous: Vec<(PathBuf, Secret)>,
+        work: &Path,
+    ) -> Result<Turned, Error> {
+        self.host.stage(format!(
+            "{} writes hidden tests (turn {number})",
+            self.lane.name
+        ));
+        let assignment = Assignment {
+            role: Role::Writer,
+            number,
+            lane: self.lane,
+            task: self.task(),
+            prompt: &prompt.text,
+            previous,
+            work,
+            throw_away: true,
+            collect: agent::collect_bounds(exchange::SEALED),
+            canaries: agent::canaries(self.dossier),
+        };
+        let turned = agent::turn(self.host, self.store, &assignment)?;
         if let TurnEnd::Failed(_, why) = &turned.finish.end {
-            record(
-                host,
-                store,
-                dossier,
-                lane,
-                number,
-                &prompt,
-                &turned,
-                RunOutcome::Failed,
-            )?;
+            self.record(number, prompt, &turned, RunOutcome::Failed)?;
             return Err(Error::Agent {
-                what: format!("the writer `{}` failed: {why}", lane.name),
+                what: format!("the writer `{}` failed: {why}", self.lane.name),
                 remedy: "look at `hangar harness test`, then run the task again".into(),
             });
         }
-        let outcome = inspect(host, &ground, dossier, plan, &turned)?;
-        match outcome {
-            Ok((output, checked)) => {
-                let run = record(
-                    host,
-                    store,
-                    dossier,
-                    lane,
-                    number,
-                    &prompt,
-                    &turned,
-                    RunOutcome::Completed,
-                )?;
-                return seal(
-                    host, store, dossier, lane, plan, &prompt, run, output, &checked,
-                );
-            }
-            Err(found) => {
-                record(
-                    host,
-                    store,
-                    dossier,
-                    lane,
-                    number,
-                    &prompt,
-                    &turned,
-                    RunOutcome::Malformed,
-                )?;
-                host.note(format!("turn {number}: the tests can't be sealed yet"));
-                previous = turned_files(turned);
-                complaint = Some(found);
-            }
-        }
+        Ok(turned)
     }
-    let faults = complaint
-        .map(|complaint| complaint.for_writer())
-        .unwrap_or_default();
-    drop(faults);
-    Err(Error::Agent {
-        what: format!("the writer `{}` left no tests that can be sealed, in {} turns", lane.name, settings.max_writer_turns),
-        remedy: "see `hangar review TASK --transcript`, make the criteria clearer (`hangar task edit`), then run the task again".into(),
-    })
+
+    fn record(
+        &self,
+        number: u32,
+        prompt: &Prompt,
+        turned: &Turned,
+        outcome: RunOutcome,
+    ) -> Result<Digest, Error> {
+        let (store, task) = (self.store, self.task());
+        let worker = Identity::of(&store.policy, self.host.worker.signer())?;
+        let (attachment, file) =
+            agent::attach(store, task, "transcript", turned.transcript.expose(), true)?;
+        let run = Run {
+            format: 1,
+            repo: store.policy.repo(),
+            task: task.id.clone(),
+            kind: Kind::Agent,
+            role: RunRole::Writer,
+            round: number,
+            manifest: None,
+            outcome,
+            note: String::new(),
+            secrecy: Secrecy::None,
+            started: turned.started.to_string(),
+            ended: turned.ended.to_string(),
+            signer: worker.table(store.clock.now()),
+            harness: Some(agent::harness_table(self.lane, prompt.template)),
+            sandbox: Some(super::verdict::sandbox_record(Some(&turned.probes))),
+            result: None,
+            egress: Some(turned.egress_table()),
+            attachment: vec![attachment],
+        };
+        let reference = store.layout.runs(&task.id);
+        Ok(store
+            .append_document(&reference, &worker, &run, vec![file], "run: writer")?
+            .digest)
+    }
+
+    fn seal(
+        &self,
+        prompt: &Prompt,
+        run: Digest,
+        output: SealedOutput,
+        checked: &Checked,
+    ) -> Result<Written, Error> {
+        self.host.stage("sealing");
+        let files = output
+            .files
+            .into_iter()
+            .map(|(path, file)| (path, file.executable, file.bytes))
+            .collect();
+        let writer = Writer::Agent {
+            harness: self.lane.name.to_string(),
+            program: self.lane.adapter.kind().to_owned(),
+            model: self.lane.model.clone().unwrap_or_default(),
+            prompt: prompt.template,
+            run,
+        };
+        let material = Material {
+            files,
+            criteria: output.criteria,
+            checked,
+            plan: self.plan,
+            writer,
+        };
+        sealing::seal(self.host, self.store, self.dossier, material)
+    }
 }
 
 /// Files of the version before, for a writer that is to do better.
@@ -176,12 +262,7 @@ fn turned_files(turned: Turned) -> Vec<(PathBuf, Secret)> {
         .collect()
 }
 
-fn prompt_for(
-    task: &crate::model::task::Task,
-    plan: &Plan,
-    cause: &Cause,
-    complaint: Option<&Complaint>,
-) -> Prompt {
+fn prompt_for(task: &Task, plan: &Plan, cause: &Cause, complaint: Option<&Complaint>) -> Prompt {
     let criteria = agent::criteria(task);
     let one_test = crate::grade::adapter::one_test(plan.framework);
     let brief = WriterBrief {
@@ -267,94 +348,4 @@ fn suite_files(output: &SealedOutput) -> Vec<SealedFile> {
             text: file.bytes.clone(),
         })
         .collect()
-}
-
-#[expect(
-    clippy::too_many_arguments,
-    reason = "a run document joins what six steps found out"
-)]
-fn record(
-    host: &Host<'_>,
-    store: &Store,
-    dossier: &Dossier,
-    lane: &Lane,
-    number: u32,
-    prompt: &Prompt,
-    turned: &Turned,
-    outcome: RunOutcome,
-) -> Result<Digest, Error> {
-    let task = &dossier.history.task;
-    let worker = Identity::of(&store.policy, host.worker.signer())?;
-    let (attachment, file) =
-        agent::attach(store, task, "transcript", turned.transcript.expose(), true)?;
-    let run = Run {
-        format: 1,
-        repo: store.policy.repo(),
-        task: task.id.clone(),
-        kind: Kind::Agent,
-        role: RunRole::Writer,
-        round: number,
-        manifest: None,
-        outcome,
-        note: String::new(),
-        secrecy: Secrecy::None,
-        started: turned.started.to_string(),
-        ended: turned.ended.to_string(),
-        signer: worker.table(store.clock.now()),
-        harness: Some(agent::harness_table(lane, prompt.template)),
-        sandbox: Some(super::verdict::sandbox_record(Some(&turned.probes))),
-        result: None,
-        egress: Some(turned.egress_table()),
-        attachment: vec![attachment],
-    };
-    let written = store.append_document(
-        &store.layout.runs(&task.id),
-        &worker,
-        &run,
-        vec![file],
-        "run: writer",
-    )?;
-    Ok(written.digest)
-}
-
-#[expect(
-    clippy::too_many_arguments,
-    reason = "a version joins what six steps found out"
-)]
-fn seal(
-    host: &Host<'_>,
-    store: &Store,
-    dossier: &Dossier,
-    lane: &Lane,
-    plan: &Plan,
-    prompt: &Prompt,
-    run: Digest,
-    output: SealedOutput,
-    checked: &Checked,
-) -> Result<Written, Error> {
-    host.stage("sealing");
-    let files = output
-        .files
-        .into_iter()
-        .map(|(path, file)| (path, file.executable, file.bytes))
-        .collect();
-    let writer = Writer::Agent {
-        harness: lane.name.to_string(),
-        program: lane.adapter.kind().to_owned(),
-        model: lane.model.clone().unwrap_or_default(),
-        prompt: prompt.template,
-        run,
-    };
-    sealing::seal(
-        host,
-        store,
-        dossier,
-        Material {
-            files,
-            criteria: output.criteria,
-            checked,
-            plan,
-            writer,
-        },
-    )
 }

@@ -91,8 +91,7 @@ text_id!(
     /// The public name of a hidden test: criterion and ordinal (`c1.2`), `o3` for one of the
     /// others, `s1` for a sentinel.
     Alias, "an alias such as `c1.2`, `o3` or `s1`",
-    |text| !text.is_empty() && text.len() <= 16
-        && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'.')
+    is_alias
 );
 
 text_id!(
@@ -150,6 +149,22 @@ impl Fingerprint {
     }
 }
 
+/// `c1.2`, `o3` or `s1`, each number from 1 to 99999 without leading zeros.
+fn is_alias(text: &str) -> bool {
+    let number = |digits: &str| {
+        (1..=5).contains(&digits.len())
+            && !digits.starts_with('0')
+            && digits.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    match text.split_at_checked(1) {
+        Some(("c", rest)) => rest.split_once('.').is_some_and(|(criterion, ordinal)| {
+            criterion.len() <= 3 && number(criterion) && number(ordinal)
+        }),
+        Some(("o" | "s", rest)) => number(rest),
+        _ => false,
+    }
+}
+
 /// Lowercase base32 (RFC 4648) without padding.
 pub fn base32(bytes: &[u8]) -> String {
     data_encoding::BASE32_NOPAD
@@ -184,6 +199,18 @@ mod tests {
             assert!(bad.parse::<CriterionId>().is_err(), "{bad}");
         }
         assert_eq!(CriterionId::at(0).as_str(), "c1");
+    }
+
+    #[test]
+    fn aliases_have_three_forms() {
+        for good in ["c1.2", "c999.10", "o3", "s1"] {
+            assert!(good.parse::<Alias>().is_ok(), "{good}");
+        }
+        for bad in [
+            "", "c1", "c1.", "c0.1", "c1.0", "c1000.1", "o", "o01", "x1", "...", "c1.2.3", "s-1",
+        ] {
+            assert!(bad.parse::<Alias>().is_err(), "{bad}");
+        }
     }
 
     #[test]

@@ -54,32 +54,42 @@ impl Folder {
 
 /// Every commit with documents that `head` reaches, parents before children.
 pub fn read(repo: &Repository, head: ObjectId) -> Result<Vec<Folder>, Error> {
-    let mut seen = BTreeSet::from([head]);
-    let mut open = vec![head];
+    let mut seen = BTreeSet::new();
     let mut found = Vec::new();
-    while let Some(id) = open.pop() {
-        if seen.len() > MAX_COMMITS {
-            return Err(Error::Document {
-                place: id.to_string(),
-                reason: "its history is too long".into(),
-            });
-        }
-        let commit = repo.read_commit(id)?;
-        for parent in &commit.parents {
-            if seen.insert(*parent) {
-                open.push(*parent);
+    // Depth first; a commit is taken once everything above it was.
+    let mut open = vec![Visit::Enter(head)];
+    while let Some(visit) = open.pop() {
+        match visit {
+            Visit::Leave(folder) => found.push(folder),
+            Visit::Enter(id) if !seen.insert(id) => {}
+            Visit::Enter(id) => {
+                if seen.len() > MAX_COMMITS {
+                    return Err(Error::Document {
+                        place: id.to_string(),
+                        reason: "its history is too long".into(),
+                    });
+                }
+                let commit = repo.read_commit(id)?;
+                let entries = folder_entries(repo.read_tree(commit.tree)?);
+                if !entries.is_empty() {
+                    open.push(Visit::Leave(Folder {
+                        commit: id,
+                        entries,
+                    }));
+                }
+                open.extend(commit.parents.into_iter().map(Visit::Enter));
             }
         }
-        let entries = folder_entries(repo.read_tree(commit.tree)?);
-        if !entries.is_empty() {
-            found.push(Folder {
-                commit: id,
-                entries,
-            });
-        }
     }
-    found.reverse();
     Ok(found)
+}
+
+/// A step of the walk.
+enum Visit {
+    /// Look at a commit and its parents.
+    Enter(ObjectId),
+    /// All its parents were looked at.
+    Leave(Folder),
 }
 
 fn folder_entries(tree: Vec<TreeEntry>) -> BTreeMap<String, (EntryKind, ObjectId)> {

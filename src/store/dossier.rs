@@ -177,11 +177,20 @@ impl Reader<'_> {
                 }
                 fits
             });
-            // The last word of one person over one manifest; a rejection among forked ones wins.
-            let last = of_ref.pop();
-            decisions.extend(last);
+            decisions.extend(last_word(of_ref, head));
         }
         Ok(decisions)
+    }
+}
+
+/// The last word of one person over one manifest. Where two clones went apart and were joined, there
+/// is no last one: then a rejection wins.
+fn last_word(mut decisions: Vec<Held<Approval>>, head: ObjectId) -> Option<Held<Approval>> {
+    let joined = decisions.last().is_some_and(|last| last.commit != head);
+    let rejects = |held: &Held<Approval>| held.value().action == Action::Reject;
+    match decisions.iter().rposition(rejects) {
+        Some(at) if joined => Some(decisions.swap_remove(at)),
+        _ => decisions.pop(),
     }
 }
 

@@ -141,22 +141,21 @@ fn choose<'a>(
             Decision::Approved(_)
         )
     };
-    let found = match wanted.version {
-        Some(version) => dossier
+    let found = if let Some(version) = wanted.version {
+        dossier
             .seals
             .iter()
-            .find(|seal| seal.value().version == version),
-        None => {
-            let live: Vec<_> = live.collect();
-            let of_approved = live.iter().rev().find(|seal| approved(seal)).copied();
-            of_approved.or_else(|| {
-                if wanted.dry_run {
-                    live.last().copied()
-                } else {
-                    None
-                }
-            })
-        }
+            .find(|seal| seal.value().version == version)
+    } else {
+        let live: Vec<_> = live.collect();
+        let of_approved = live.iter().rev().find(|seal| approved(seal)).copied();
+        of_approved.or_else(|| {
+            if wanted.dry_run {
+                live.last().copied()
+            } else {
+                None
+            }
+        })
     };
     found.ok_or_else(|| {
         match wanted.version {

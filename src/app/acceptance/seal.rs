@@ -4,25 +4,31 @@ use super::machine::{Watch, host};
 use crate::app::{Error, Here};
 use crate::base::redact::Secret;
 use crate::flow;
-use crate::flow::basecheck::{self, Ground};
+use crate::flow::basecheck::{self, Checked, Ground};
 use crate::flow::drive::Project;
+use crate::flow::host::Host;
 use crate::flow::sealing::{self, Material};
 use crate::flow::stage::{self, Next};
 use crate::flow::version::criterion_ids;
 use crate::flow::{claim, writer};
 use crate::grade::protect::{Globs, SHARED};
 use crate::grade::suite::SealedFile;
-use crate::harness::collect::{self, CollectedFile, Paths};
+use crate::harness::collect::{self, CollectedFile, Paths, SealedOutput};
 use crate::model::authority::{Act, may};
 use crate::model::digest::Digest;
 use crate::model::event::Change;
 use crate::model::ids::TaskId;
 use crate::model::manifest::{Counts, Writer};
+use crate::model::outcome::TestId;
+use crate::model::plan::Plan;
 use crate::model::task::State;
+use crate::store::Store;
+use crate::store::dossier::Dossier;
 use crate::store::identity::Identity;
 use crate::trust::AskPassphrase;
 use schemars::JsonSchema;
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::Read as _;
 use std::os::unix::ffi::OsStrExt as _;
@@ -66,19 +72,7 @@ pub fn seal(
 ) -> Result<Sealed, Error> {
     let store = here.store()?;
     let dossier = store.dossier_of(store.find_task(task)?)?;
-    let id = dossier.id().clone();
-    let settings = &store.policy.newest().root.acceptance;
-    let next = stage::next(&dossier, settings, store.clock.now());
-    if !matches!(
-        next,
-        Next::Enqueue | Next::Write { .. } | Next::AwaitApproval { .. }
-    ) {
-        return Err(flow::Error::refused(
-            "tests can't be sealed in this stage",
-            "see `hangar task show`; `hangar task retry --from writing` begins again",
-        )
-        .into());
-    }
+    check_stage(&store, &dossier)?;
     let signer = here.signer(&store, ask)?;
     let person = Identity::of(&store.policy, &signer)?;
     if !may(&person.actor, Act::Submit, &dossier.history.task.requester) {
@@ -90,7 +84,40 @@ pub fn seal(
     let host = host(here, &store, watch, None)?;
     let project = Project::at_base(&store, &dossier.history.task)?;
     let plan = project.plan()?;
-    let files = read_folder(&source.folder)?;
+    let ground = Ground::new(&host, &store.repo, dossier.history.task.base, plan)?;
+    ground.preflight(&host, plan)?;
+    let output = read(&host, &ground, plan, &dossier, source)?;
+    host.stage("running the tests on the base");
+    let checked = basecheck::check(&host, &ground, plan, suite(&output), &output.criteria)?;
+    if checked.check.is_environment() {
+        return Err(writer::environment(&checked).into());
+    }
+    if !checked.check.complaints.is_empty() {
+        return Err(malformed(&checked.check.complaints.join("\n")));
+    }
+    record(&host, &store, &dossier, &person, plan, output, &checked)
+}
+
+fn check_stage(store: &Store, dossier: &Dossier) -> Result<(), Error> {
+    let settings = &store.policy.newest().root.acceptance;
+    match stage::next(dossier, settings, store.clock.now()) {
+        Next::Enqueue | Next::Write { .. } | Next::AwaitApproval { .. } => Ok(()),
+        _ => Err(flow::Error::refused(
+            "tests can't be sealed in this stage",
+            "see `hangar task show`; `hangar task retry --from writing` begins again",
+        )
+        .into()),
+    }
+}
+
+/// The folder's files and map, checked by the rules for a writer's output.
+fn read(
+    host: &Host<'_>,
+    ground: &Ground,
+    plan: &Plan,
+    dossier: &Dossier,
+    source: &Source,
+) -> Result<SealedOutput, Error> {
     let globs = Globs::new(&plan.tests).map_err(flow::Error::from)?;
     let shared = Globs::new(SHARED).map_err(flow::Error::from)?;
     let paths = Paths {
@@ -98,32 +125,54 @@ pub fn seal(
         allowed: &|path| globs.matches(path.as_bytes()),
         protected: &|path| shared.matches(path.as_bytes()),
     };
-    let files = with_map(files, source)?;
-    let output = collect::sealed(files, &[], &criterion_ids(&dossier.history.task), &paths)
-        .map_err(|complaint| malformed(&complaint.for_writer()))?;
-    let suite: Vec<SealedFile> = output
-        .files
-        .iter()
-        .map(|(path, file)| SealedFile {
-            path: path.clone(),
-            executable: file.executable,
+    let files = read_folder(&source.folder)?;
+    let listed = match basecheck::list_ids(host, ground, plan, suite_of(&files))? {
+        Ok(ids) => ids,
+        Err(complaints) => return Err(malformed(&complaints.join("\n"))),
+    };
+    let files = with_map(files, source, &listed)?;
+    collect::sealed(files, &[], &criterion_ids(&dossier.history.task), &paths)
+        .map_err(|complaint| malformed(&complaint.for_writer()))
+}
+
+fn suite(output: &SealedOutput) -> Vec<SealedFile> {
+    let file = |(path, file): (&String, &collect::SealedFile)| SealedFile {
+        path: path.clone(),
+        executable: file.executable,
+        text: file.bytes.clone(),
+    };
+    output.files.iter().map(file).collect()
+}
+
+/// The same for files that were only read: names that can't be sealed are complained about later.
+fn suite_of(files: &[CollectedFile]) -> Vec<SealedFile> {
+    let file = |file: &CollectedFile| {
+        let path = String::from_utf8(file.path.clone()).ok()?;
+        let is_test = path != crate::seal::CRITERIA && crate::seal::check_path(&path).is_ok();
+        is_test.then(|| SealedFile {
+            path,
+            executable: file.mode & 0o100 != 0,
             text: file.bytes.clone(),
         })
-        .collect();
-    let ground = Ground::new(&host, &store.repo, dossier.history.task.base, plan)?;
-    ground.preflight(&host, plan)?;
-    host.stage("running the tests on the base");
-    let checked = basecheck::check(&host, &ground, plan, suite, &output.criteria)?;
-    if checked.check.is_environment() {
-        return Err(writer::environment(&checked).into());
-    }
-    if !checked.check.complaints.is_empty() {
-        return Err(malformed(&checked.check.complaints.join("\n")));
-    }
+    };
+    files.iter().filter_map(file).collect()
+}
+
+/// Seals what was checked, as a version that waits for an approval.
+fn record(
+    host: &Host<'_>,
+    store: &Store,
+    dossier: &Dossier,
+    person: &Identity<'_>,
+    plan: &Plan,
+    output: SealedOutput,
+    checked: &Checked,
+) -> Result<Sealed, Error> {
+    let id = dossier.id().clone();
     if dossier.history.task.state == State::Draft {
-        store.change_task(&id, &person, |_| Ok(vec![Change::Enqueue]))?;
+        store.change_task(&id, person, |_| Ok(vec![Change::Enqueue]))?;
     }
-    let hold = claim::take(&host, &store, &id)?;
+    let hold = claim::take(host, store, &id)?;
     let dossier = store.dossier(&id)?;
     let files = output
         .files
@@ -136,13 +185,13 @@ pub fn seal(
     let material = Material {
         files,
         criteria: output.criteria,
-        checked: &checked,
+        checked,
         plan,
         writer,
     };
     host.stage("sealing");
-    let written = sealing::seal(&host, &store, &dossier, material);
-    claim::begin_waiting(&host, &store, &id, &hold)?;
+    let written = sealing::seal(host, store, &dossier, material);
+    claim::begin_waiting(host, store, &id, &hold)?;
     let written = written?;
     let dossier = store.dossier(&id)?;
     let held = dossier.seal(written.digest).ok_or_else(|| {
@@ -216,8 +265,13 @@ fn read_file(folder: &Path, path: &Path) -> Result<CollectedFile, Error> {
         .ok_or_else(|| Error::invalid(format!("`{}` does not lie in the folder", path.display())))
 }
 
-/// Adds the map that the command line gives, where the folder has none.
-fn with_map(mut files: Vec<CollectedFile>, source: &Source) -> Result<Vec<CollectedFile>, Error> {
+/// Adds the map that the command line gives, where the folder has none. Tests that nothing names
+/// stand for no criterion.
+fn with_map(
+    mut files: Vec<CollectedFile>,
+    source: &Source,
+    listed: &[TestId],
+) -> Result<Vec<CollectedFile>, Error> {
     let has_map = files
         .iter()
         .any(|file| file.path == crate::seal::CRITERIA.as_bytes());
@@ -234,13 +288,18 @@ fn with_map(mut files: Vec<CollectedFile>, source: &Source) -> Result<Vec<Collec
             "nothing says which test shows which criterion: use --map c1=TEST-ID, or put a criteria.json into the folder",
         ));
     }
-    let mut criteria: std::collections::BTreeMap<&str, Vec<&str>> =
-        std::collections::BTreeMap::new();
+    let mut criteria: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (criterion, id) in &source.map {
         criteria.entry(criterion).or_default().push(id);
     }
+    let named = |id: &&TestId| {
+        let id = id.as_str();
+        source.map.iter().any(|(_, mapped)| mapped == id)
+            || source.sentinels.iter().any(|one| one == id)
+    };
+    let others: Vec<&TestId> = listed.iter().filter(|id| !named(id)).collect();
     let map = serde_json::json!({
-        "format": 1, "criteria": criteria, "others": [], "sentinels": source.sentinels, "notes": ""
+        "format": 1, "criteria": criteria, "others": others, "sentinels": source.sentinels, "notes": ""
     });
     files.push(CollectedFile {
         path: crate::seal::CRITERIA.as_bytes().to_vec(),

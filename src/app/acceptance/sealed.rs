@@ -4,7 +4,8 @@ use super::machine::{Watch, host};
 use super::review::choose;
 use crate::app::{Error, Here, keys};
 use crate::flow;
-use crate::flow::delivery::{ACCEPTANCE_TRAILER, MANIFEST_TRAILER, SUITE_TRAILER, TASK_TRAILER};
+use crate::flow::delivery::{MANIFEST_TRAILER, SUITE_TRAILER, TASK_TRAILER};
+use crate::flow::version::Opened;
 use crate::flow::{sealing, version};
 use crate::git::{BranchCommit, CommitDraft, Expected};
 use crate::model::approval::Action;
@@ -14,7 +15,9 @@ use crate::model::event::Change;
 use crate::model::ids::{Principal, TaskId};
 use crate::model::manifest::{Counts, Manifest};
 use crate::model::object_id::ObjectId;
+use crate::model::task::Task;
 use crate::seal::FileMode;
+use crate::store::Store;
 use crate::store::dossier::{Dossier, Held};
 use crate::store::identity::Identity;
 use crate::trust::AskPassphrase;
@@ -190,10 +193,31 @@ pub fn publish(
         manifest,
         &[keys::identity(here, &store, ask)?],
     )?;
-    let branch = branch.map_or_else(
-        || delivery.branch.trim_start_matches("refs/heads/").to_owned(),
-        str::to_owned,
-    );
+    let delivered = delivery.branch.trim_start_matches("refs/heads/");
+    let branch = branch.unwrap_or(delivered).to_owned();
+    let commit = land(&store, state, &opened, &person, &branch)?;
+    let change = Change::Publish {
+        manifest: manifest.digest(),
+        commit,
+    };
+    store.change_task(dossier.id(), &person, |_| Ok(vec![change.clone()]))?;
+    let files = opened.payload.files().len();
+    Ok(Published {
+        id: dossier.id().clone(),
+        branch,
+        commit,
+        files,
+    })
+}
+
+/// One commit on `branch` with the sealed files as their writer left them.
+fn land(
+    store: &Store,
+    task: &Task,
+    opened: &Opened,
+    person: &Identity<'_>,
+    branch: &str,
+) -> Result<ObjectId, Error> {
     let tip = store
         .repo
         .read_ref(&format!("refs/heads/{branch}"))?
@@ -203,15 +227,11 @@ pub fn publish(
                 "name one with --branch",
             )
         })?;
-    let clean: Vec<(String, bool, Vec<u8>)> = opened
-        .payload
-        .files()
-        .iter()
-        .map(|file| {
-            let bytes = crate::seal::remove(file.bytes.expose(), &opened.canary);
-            (file.path.clone(), file.mode == FileMode::Executable, bytes)
-        })
-        .collect();
+    let clean = |file: &crate::seal::SealedFile| {
+        let bytes = crate::seal::remove(file.bytes.expose(), &opened.canary);
+        (file.path.clone(), file.mode == FileMode::Executable, bytes)
+    };
+    let clean: Vec<_> = opened.payload.files().iter().map(clean).collect();
     let files = clean
         .iter()
         .map(|(path, executable, bytes)| (path.as_str(), *executable, bytes.as_slice()));
@@ -221,34 +241,21 @@ pub fn publish(
     let tree = store
         .repo
         .with_paths_from(tree, tests, &|path| paths.contains(&path))?;
-    let message = format!(
-        "Publish the acceptance tests of {}\n\n{TASK_TRAILER}: {}\n{SUITE_TRAILER}: published\n{MANIFEST_TRAILER}: {}\n{ACCEPTANCE_TRAILER}: suite\n",
-        state.title,
-        state.id,
-        manifest.digest()
-    );
     let draft = CommitDraft {
         tree,
         parents: vec![tip],
         author_name: person.principal().as_str().to_owned(),
         author_email: format!("{}@hangar.invalid", person.principal()),
         time_seconds: store.clock.now().as_second(),
-        message,
+        message: format!(
+            "Publish the acceptance tests of {}\n\n{TASK_TRAILER}: {}\n{SUITE_TRAILER}: published\n{MANIFEST_TRAILER}: {}\n",
+            task.title, task.id, opened.digest
+        ),
     };
-    let commit = store.repo.commit_on_branch(&BranchCommit {
-        branch: &branch,
-        expected: Expected::At(tip),
-        draft: &draft,
-    })?;
-    let change = Change::Publish {
-        manifest: manifest.digest(),
-        commit,
-    };
-    store.change_task(dossier.id(), &person, |_| Ok(vec![change.clone()]))?;
-    Ok(Published {
-        id: dossier.id().clone(),
+    let expected = Expected::At(tip);
+    Ok(store.repo.commit_on_branch(&BranchCommit {
         branch,
-        commit,
-        files: clean.len(),
-    })
+        expected,
+        draft: &draft,
+    })?)
 }
