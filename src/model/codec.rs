@@ -56,6 +56,12 @@ pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Error> {
         what: "invalid UTF-8",
         at: error.valid_up_to(),
     })?;
+    if text.starts_with('\u{feff}') {
+        return Err(Error::Subset {
+            what: "a byte order mark",
+            at: 0,
+        });
+    }
     check_tokens(text)?;
     let table: toml::Table = toml::from_str(text).map_err(|error| malformed(&error))?;
     let mut values = 0;
@@ -259,6 +265,10 @@ mod tests {
     #[test]
     fn everything_outside_the_subset_is_refused() {
         for (text, word) in [
+            (
+                "\u{feff}format = 1\ntext = \"x\"\nlist = []\n",
+                "order mark",
+            ),
             ("format = 1\ntext = \"x\" # note\nlist = []\n", "comment"),
             (
                 "format = 1\r\ntext = \"x\"\r\nlist = []\r\n",

@@ -146,7 +146,7 @@ fn the_list_of_probes_is_current() {
     keep_part(THREATS, "probes", &out);
 }
 
-/// The text of every test file.
+/// The text of every file with tests.
 fn test_sources() -> String {
     fn add(dir: &Path, out: &mut String) {
         for entry in std::fs::read_dir(dir).unwrap() {
@@ -160,6 +160,7 @@ fn test_sources() -> String {
     }
     let mut out = String::new();
     add(&root().join("tests/it"), &mut out);
+    add(&root().join("src"), &mut out);
     out
 }
 

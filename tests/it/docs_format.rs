@@ -318,6 +318,7 @@ fn the_subset_is_the_one_of_the_page() {
     ] {
         assert!(read(good).is_ok(), "{good}: {:?}", read(good));
     }
+    assert!(codec::decode::<Any>("\u{feff}format = 1\n".as_bytes()).is_err());
     for bad in [
         "1.5",
         "inf",

@@ -4,7 +4,7 @@ use crate::app::acceptance::decide::{self, Decided, Pending};
 use crate::cli::args::MaybeTaskArg;
 use crate::cli::{CliError, ExitStatus, context::Context};
 use crate::model::approval::Action;
-use crate::ui::{Label, Printer, escape, paint};
+use crate::ui::{Label, escape, paint};
 use clap::Args;
 
 const EXAMPLES: &str = "\
@@ -47,16 +47,6 @@ pub(super) fn confirm(
 ) -> Result<(), CliError> {
     if named {
         return Ok(());
-    }
-    if !Printer::is_interactive() {
-        let hint = format!(
-            "name what you reviewed: hangar {verb} {} --digest {}",
-            pending.id.short(),
-            pending.manifest
-        );
-        return Err(
-            CliError::new(ExitStatus::Refused, "there is no terminal to confirm on").hint(hint),
-        );
     }
     let counts = pending.counts;
     context.printer.notice(format!(

@@ -91,8 +91,7 @@ pub(super) fn tell(context: &Context, view: &RunView) -> ExitStatus {
             )
         ),
         Stopped::NeedsAgent => format!(
-            "stopped    an accepted implementation is needed\nnext       {} or {}",
-            paint(Label::Command, format!("hangar submit {id}")),
+            "stopped    an implementation is needed\nnext       {}",
             paint(Label::Command, format!("hangar run {id}"))
         ),
         Stopped::Stage => format!(
@@ -101,11 +100,12 @@ pub(super) fn tell(context: &Context, view: &RunView) -> ExitStatus {
                 .map(|stage| stage.to_string())
                 .unwrap_or_default()
         ),
+        Stopped::Delivered => delivered("delivered", view),
         Stopped::NotAccepted => delivered("draft", view),
         Stopped::Rejected => {
             "rejected   too many versions of the hidden tests were rejected".to_owned()
         }
-        Stopped::Delivered | Stopped::Ended => match &view.branch {
+        Stopped::Ended => match &view.branch {
             Some(_) => delivered("delivered", view),
             None => format!(
                 "ended      the task is {}: {}",
