@@ -19,11 +19,17 @@ pub(super) fn watched<T>(
 ) -> Result<T, CliError> {
     let cancel = Cancel::default();
     listen(&cancel).map_err(|error| {
-        CliError::new(ExitStatus::Trouble, format!("cannot listen for signals: {error}"))
+        CliError::new(
+            ExitStatus::Trouble,
+            format!("cannot listen for signals: {error}"),
+        )
     })?;
     let line = Progress::start(&context.printer, title);
     let show = |step: Step| tell(&context.printer, &line, &step);
-    let result = work(&Watch { progress: &show, cancel: cancel.clone() });
+    let result = work(&Watch {
+        progress: &show,
+        cancel: cancel.clone(),
+    });
     line.finish();
     result
 }
@@ -44,6 +50,8 @@ fn tell(printer: &Printer, line: &Progress, step: &Step) {
             printer.detail(escape::line(text));
         }
         Step::Note(text) => line.suspend(|| printer.notice(escape::line(text))),
-        Step::Output(text) => line.suspend(|| printer.detail(format!("  | {}", escape::line(text)))),
+        Step::Output(text) => {
+            line.suspend(|| printer.detail(format!("  | {}", escape::line(text))))
+        }
     }
 }

@@ -71,10 +71,22 @@ case \"$2\" in
 esac
 ";
 const HIDDEN: [(&str, &str); 4] = [
-    ("tests/subtract.sh", "#!/bin/sh\ntest \"$(sh ./calc.sh 7 - 3)\" = 4\n"),
-    ("tests/negative.sh", "#!/bin/sh\ntest \"$(sh ./calc.sh 3 - 7)\" = -4\n"),
-    ("tests/still_adds.sh", "#!/bin/sh\ntest \"$(sh ./calc.sh 2 + 2)\" = 4\n"),
-    ("tests/impossible.sh", "#!/bin/sh\ntest \"$(sh ./calc.sh 1 + 1)\" = 3\n"),
+    (
+        "tests/subtract.sh",
+        "#!/bin/sh\ntest \"$(sh ./calc.sh 7 - 3)\" = 4\n",
+    ),
+    (
+        "tests/negative.sh",
+        "#!/bin/sh\ntest \"$(sh ./calc.sh 3 - 7)\" = -4\n",
+    ),
+    (
+        "tests/still_adds.sh",
+        "#!/bin/sh\ntest \"$(sh ./calc.sh 2 + 2)\" = 4\n",
+    ),
+    (
+        "tests/impossible.sh",
+        "#!/bin/sh\ntest \"$(sh ./calc.sh 1 + 1)\" = 3\n",
+    ),
 ];
 const MAP: &str = r#"{"format": 1,
  "criteria": {"c1": ["tests/subtract.sh"], "c2": ["tests/negative.sh"]},
@@ -86,13 +98,17 @@ const MAP: &str = r#"{"format": 1,
 pub fn demo(folder: &Path, watch: &Watch<'_>, say: &dyn Fn(Scene)) -> Result<DemoView, Error> {
     let stage = Stage::set(folder)?;
     let ask: &mut AskPassphrase<'_> = &mut |_| None;
-    say(Scene::Tell("A new repository with a small program, and a policy with you as its only member.".into()));
+    say(Scene::Tell(
+        "A new repository with a small program, and a policy with you as its only member.".into(),
+    ));
     say(Scene::Command("hangar init".into()));
     init(&stage.here, &request(), ask)?;
     stage.commit("Set up hangar")?;
 
     say(Scene::Tell("A task with two acceptance criteria.".into()));
-    say(Scene::Command("hangar task new \"Subtract\" --criterion … --criterion … --key DEMO-1".into()));
+    say(Scene::Command(
+        "hangar task new \"Subtract\" --criterion … --criterion … --key DEMO-1".into(),
+    ));
     let task = tasks::new::new(&stage.here, &[draft()?], ask)?.remove(0);
 
     say(Scene::Tell(
@@ -103,9 +119,20 @@ pub fn demo(folder: &Path, watch: &Watch<'_>, say: &dyn Fn(Scene)) -> Result<Dem
     say(Scene::Command("hangar run DEMO-1".into()));
     run(&stage.here, "DEMO-1", None, ask, watch)?;
 
-    say(Scene::Tell("You read them and sign. (Here the demo signs with a key that it made.)".into()));
-    say(Scene::Command("hangar review DEMO-1 && hangar approve DEMO-1".into()));
-    let card = review::review(&stage.here, &Wanted { tests: true, ..Wanted::default() }, ask)?;
+    say(Scene::Tell(
+        "You read them and sign. (Here the demo signs with a key that it made.)".into(),
+    ));
+    say(Scene::Command(
+        "hangar review DEMO-1 && hangar approve DEMO-1".into(),
+    ));
+    let card = review::review(
+        &stage.here,
+        &Wanted {
+            tests: true,
+            ..Wanted::default()
+        },
+        ask,
+    )?;
     let digest = card.manifest.to_string();
     let pending = decide::pending(&stage.here, Some("DEMO-1"), Some(&digest))?;
     decide::decide(&stage.here, &pending, Action::Approve, "", ask)?;
@@ -119,7 +146,10 @@ pub fn demo(folder: &Path, watch: &Watch<'_>, say: &dyn Fn(Scene)) -> Result<Dem
     let last = run(&stage.here, "DEMO-1", None, ask, watch)?;
     let store = stage.here.store()?;
     let dossier = store.dossier(&task.id)?;
-    let refused = dossier.grades.first().is_some_and(|grade| !grade.value().accepted && !grade.value().void);
+    let refused = dossier
+        .grades
+        .first()
+        .is_some_and(|grade| !grade.value().accepted && !grade.value().void);
 
     Ok(DemoView {
         repository: stage.repo.display().to_string(),
@@ -130,7 +160,12 @@ pub fn demo(folder: &Path, watch: &Watch<'_>, say: &dyn Fn(Scene)) -> Result<Dem
 }
 
 fn request() -> InitRequest {
-    InitRequest { new: false, name: "demo".parse().ok(), agents: false, recovery: None }
+    InitRequest {
+        new: false,
+        name: "demo".parse().ok(),
+        agents: false,
+        recovery: None,
+    }
 }
 
 fn draft() -> Result<Draft, Error> {
@@ -149,7 +184,11 @@ struct Stage {
 
 impl Stage {
     fn set(folder: &Path) -> Result<Self, Error> {
-        let (repo, home, scripts) = (folder.join("repository"), folder.join("home"), folder.join("agents"));
+        let (repo, home, scripts) = (
+            folder.join("repository"),
+            folder.join("home"),
+            folder.join("agents"),
+        );
         for dir in [&repo, &home, &scripts] {
             make_dir(dir)?;
         }
@@ -157,17 +196,26 @@ impl Stage {
         for (path, text) in HIDDEN {
             write(&scripts.join("writer/writer/1/out/sealed").join(path), text)?;
         }
-        write(&scripts.join("writer/writer/1/out/sealed/criteria.json"), MAP)?;
+        write(
+            &scripts.join("writer/writer/1/out/sealed/criteria.json"),
+            MAP,
+        )?;
         write(&scripts.join("coder/implementer/1/src/calc.sh"), WRONG)?;
         write(&scripts.join("coder/implementer/2/src/calc.sh"), RIGHT)?;
         keys::new(&home.join(".ssh/id_ed25519"))?;
-        write(&home.join(".config/hangar/config.toml"), &configuration(&scripts))?;
+        write(
+            &home.join(".config/hangar/config.toml"),
+            &configuration(&scripts),
+        )?;
         let here = Here {
             dir: repo.clone(),
-            env: [("HOME", home.as_os_str()), ("PATH", "/usr/local/bin:/usr/bin:/bin".as_ref())]
-                .into_iter()
-                .map(|(name, value)| (name.into(), value.to_owned()))
-                .collect(),
+            env: [
+                ("HOME", home.as_os_str()),
+                ("PATH", "/usr/local/bin:/usr/bin:/bin".as_ref()),
+            ]
+            .into_iter()
+            .map(|(name, value)| (name.into(), value.to_owned()))
+            .collect(),
             clock: crate::base::clock::Clock::from_env(),
             offline: true,
         };
@@ -179,7 +227,16 @@ impl Stage {
 
     fn commit(&self, message: &str) -> Result<(), Error> {
         self.git(&["add", "--all"])?;
-        self.git(&["-c", "user.name=demo", "-c", "user.email=demo@example.com", "commit", "--quiet", "-m", message])
+        self.git(&[
+            "-c",
+            "user.name=demo",
+            "-c",
+            "user.email=demo@example.com",
+            "commit",
+            "--quiet",
+            "-m",
+            message,
+        ])
     }
 
     fn git(&self, args: &[&str]) -> Result<(), Error> {
@@ -194,7 +251,10 @@ fn configuration(scripts: &Path) -> String {
     for name in ["writer", "coder"] {
         let mut one = toml::Table::new();
         one.insert("kind".into(), "script".into());
-        one.insert("dir".into(), scripts.join(name).display().to_string().into());
+        one.insert(
+            "dir".into(),
+            scripts.join(name).display().to_string().into(),
+        );
         harness.insert(name.into(), one.into());
     }
     let mut lanes = toml::Table::new();
@@ -206,8 +266,11 @@ fn configuration(scripts: &Path) -> String {
 }
 
 fn make_dir(path: &Path) -> Result<(), Error> {
-    fs::create_dir_all(path)
-        .map_err(|source| files::Error { action: "create", path: path.to_owned(), source })?;
+    fs::create_dir_all(path).map_err(|source| files::Error {
+        action: "create",
+        path: path.to_owned(),
+        source,
+    })?;
     Ok(())
 }
 
@@ -217,8 +280,13 @@ fn write(path: &Path, text: &str) -> Result<(), Error> {
     }
     files::write_atomic(path, text.as_bytes(), 0o644)?;
     if text.starts_with("#!") {
-        fs::set_permissions(path, fs::Permissions::from_mode(0o755))
-            .map_err(|source| files::Error { action: "make executable", path: path.to_owned(), source })?;
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).map_err(|source| {
+            files::Error {
+                action: "make executable",
+                path: path.to_owned(),
+                source,
+            }
+        })?;
     }
     Ok(())
 }

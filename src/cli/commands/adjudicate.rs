@@ -1,8 +1,8 @@
 //! `hangar adjudicate`
 
 use crate::app::acceptance::decide;
-use crate::cli::{CliError, ExitStatus, context::Context};
 use crate::cli::args::TaskArg;
+use crate::cli::{CliError, ExitStatus, context::Context};
 use clap::Args;
 
 /// Say which of contradictory documents stands
@@ -30,7 +30,9 @@ pub(super) fn run(context: &Context, args: &AdjudicateArgs) -> Result<ExitStatus
     if context.printer.is_json() {
         context.printer.json(&done);
     } else {
-        context.printer.line(format!("{} stands", done.stands.short()));
+        context
+            .printer
+            .line(format!("{} stands", done.stands.short()));
     }
     Ok(ExitStatus::Done)
 }

@@ -1,10 +1,10 @@
 //! `hangar approve`
 
 use crate::app::acceptance::decide::{self, Decided, Pending};
+use crate::cli::args::MaybeTaskArg;
 use crate::cli::{CliError, ExitStatus, context::Context};
 use crate::model::approval::Action;
 use crate::ui::{Label, escape, paint};
-use crate::cli::args::MaybeTaskArg;
 use clap::Args;
 
 const EXAMPLES: &str = "\
@@ -39,7 +39,12 @@ pub(super) fn run(context: &Context, args: &ApproveArgs) -> Result<ExitStatus, C
 }
 
 /// Asks for six characters of the digest, unless the digest itself was given.
-pub(super) fn confirm(context: &Context, pending: &Pending, named: bool, verb: &str) -> Result<(), CliError> {
+pub(super) fn confirm(
+    context: &Context,
+    pending: &Pending,
+    named: bool,
+    verb: &str,
+) -> Result<(), CliError> {
     if named {
         return Ok(());
     }
@@ -55,10 +60,16 @@ pub(super) fn confirm(context: &Context, pending: &Pending, named: bool, verb: &
         "To {verb} {}, type the first six characters of its digest:",
         pending.manifest.short()
     );
-    if context.prompts().typed(&question, &pending.manifest.hex())? {
+    if context
+        .prompts()
+        .typed(&question, &pending.manifest.hex())?
+    {
         return Ok(());
     }
-    Err(CliError::new(ExitStatus::Refused, "these are not the first six characters; nothing was signed"))
+    Err(CliError::new(
+        ExitStatus::Refused,
+        "these are not the first six characters; nothing was signed",
+    ))
 }
 
 /// Says what was signed.

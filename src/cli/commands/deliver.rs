@@ -2,9 +2,9 @@
 
 use super::run::tell;
 use crate::app::acceptance::run;
+use crate::cli::args::TaskArg;
 use crate::cli::watch::watched;
 use crate::cli::{CliError, ExitStatus, context::Context};
-use crate::cli::args::TaskArg;
 use clap::Args;
 
 /// Put an accepted result on its branch

@@ -27,11 +27,20 @@ pub(super) fn run(context: &Context, args: &DemoArgs) -> Result<ExitStatus, CliE
         Scene::Command(text) => printer.notice(format!("  $ {}", paint(Label::Command, text))),
     };
     let view = watched(context, "starting", |watch| Ok(demo(&folder, watch, &say)?))?;
-    let status = super::run::tell(context, &view.run);
+    let status = if printer.is_json() {
+        printer.json(&view);
+        super::run::status(&view.run)
+    } else {
+        super::run::tell(context, &view.run)
+    };
     if args.keep.is_some() {
         printer.notice(format!("\nThe repository is kept in {}.", view.repository));
     }
-    Ok(if view.wrong_patch_refused { status } else { ExitStatus::No })
+    Ok(if view.wrong_patch_refused {
+        status
+    } else {
+        ExitStatus::No
+    })
 }
 
 /// Where the demo plays; a temporary folder goes with the second value.
@@ -39,11 +48,16 @@ fn folder(args: &DemoArgs) -> Result<(PathBuf, Option<tempfile::TempDir>), CliEr
     let cannot = |what: String| CliError::new(ExitStatus::Trouble, what);
     if let Some(dir) = &args.keep {
         if dir.symlink_metadata().is_ok() {
-            return Err(CliError::new(ExitStatus::Usage, format!("{} exists already", dir.display())));
+            return Err(CliError::new(
+                ExitStatus::Usage,
+                format!("{} exists already", dir.display()),
+            ));
         }
         std::fs::create_dir_all(dir)
             .map_err(|error| cannot(format!("cannot create {}: {error}", dir.display())))?;
-        let full = dir.canonicalize().map_err(|error| cannot(format!("cannot use {}: {error}", dir.display())))?;
+        let full = dir
+            .canonicalize()
+            .map_err(|error| cannot(format!("cannot use {}: {error}", dir.display())))?;
         return Ok((full, None));
     }
     let temp = tempfile::Builder::new()

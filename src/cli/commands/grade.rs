@@ -1,10 +1,10 @@
 //! `hangar grade`
 
 use crate::app::acceptance::grade::{self, GradeView, Patch, Wanted};
+use crate::cli::args::TaskArg;
 use crate::cli::watch::watched;
 use crate::cli::{CliError, ExitStatus, context::Context};
 use crate::ui::{Label, escape, paint};
-use crate::cli::args::TaskArg;
 use clap::Args;
 use std::path::PathBuf;
 
@@ -56,13 +56,19 @@ pub(super) fn run(context: &Context, args: &GradeArgs) -> Result<ExitStatus, Cli
         provider: args.provider.clone(),
         dry_run: args.dry_run,
     };
-    let view = watched(context, "grading", |watch| Ok(grade::grade(&context.here(), &wanted, watch)?))?;
+    let view = watched(context, "grading", |watch| {
+        Ok(grade::grade(&context.here(), &wanted, watch)?)
+    })?;
     if context.printer.is_json() {
         context.printer.json(&view);
     } else {
         context.printer.data(&text(&view));
     }
-    Ok(if view.accepted { ExitStatus::Done } else { ExitStatus::No })
+    Ok(if view.accepted {
+        ExitStatus::Done
+    } else {
+        ExitStatus::No
+    })
 }
 
 fn text(view: &GradeView) -> String {
@@ -90,11 +96,26 @@ fn text(view: &GradeView) -> String {
         format!("sandbox    {}", escape::line(&view.provider)),
     ];
     if counts.sentinels > 0 {
-        lines.push(format!("sentinels  {} of {} failed as they must", counts.sentinels_held, counts.sentinels));
+        lines.push(format!(
+            "sentinels  {} of {} failed as they must",
+            counts.sentinels_held, counts.sentinels
+        ));
     }
-    lines.extend(view.reasons.iter().map(|reason| format!("reason     {}", escape::line(reason))));
-    lines.extend(view.protected_touched.iter().map(|path| format!("touches    {}", escape::line(path))));
-    lines.extend(view.limits_hit.iter().map(|limit| format!("limit      {}", escape::line(limit))));
+    lines.extend(
+        view.reasons
+            .iter()
+            .map(|reason| format!("reason     {}", escape::line(reason))),
+    );
+    lines.extend(
+        view.protected_touched
+            .iter()
+            .map(|path| format!("touches    {}", escape::line(path))),
+    );
+    lines.extend(
+        view.limits_hit
+            .iter()
+            .map(|limit| format!("limit      {}", escape::line(limit))),
+    );
     lines.push(match &view.grade {
         Some(digest) => format!("signed     {}", digest.short()),
         None => "signed     no (dry run, nothing was recorded)".into(),

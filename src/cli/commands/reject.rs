@@ -2,9 +2,9 @@
 
 use super::approve::tell;
 use crate::app::acceptance::decide;
+use crate::cli::args::MaybeTaskArg;
 use crate::cli::{CliError, ExitStatus, context::Context};
 use crate::model::approval::Action;
-use crate::cli::args::MaybeTaskArg;
 use clap::Args;
 
 const EXAMPLES: &str = "\

@@ -1,10 +1,10 @@
 //! `hangar review`
 
 use crate::app::acceptance::review::{self, Card, CardTest, Wanted};
+use crate::cli::args::MaybeTaskArg;
 use crate::cli::{CliError, ExitStatus, context::Context};
 use crate::model::manifest::{BaseStatus, Writer};
 use crate::ui::{Label, escape, paint};
-use crate::cli::args::MaybeTaskArg;
 use clap::Args;
 
 const EXAMPLES: &str = "\
@@ -65,22 +65,44 @@ pub(super) fn run(context: &Context, args: &ReviewArgs) -> Result<ExitStatus, Cl
 
 fn text(card: &Card) -> String {
     let mut out = vec![
-        format!("{}  {}", paint(Label::Heading, escape::line(&card.title)), paint(Label::Id, card.id.short())),
-        format!("version {} of the hidden tests, {}", card.version, paint(Label::Id, card.manifest.short())),
+        format!(
+            "{}  {}",
+            paint(Label::Heading, escape::line(&card.title)),
+            paint(Label::Id, card.id.short())
+        ),
+        format!(
+            "version {} of the hidden tests, {}",
+            card.version,
+            paint(Label::Id, card.manifest.short())
+        ),
     ];
     if card.stale {
-        out.push(paint(Label::Attention, "The task's text was edited after these tests were written."));
+        out.push(paint(
+            Label::Attention,
+            "The task's text was edited after these tests were written.",
+        ));
     }
     if card.after_code {
         out.push(paint(Label::Attention, "Sealed after code was seen."));
     }
     if !card.mandate.is_empty() {
-        out.extend([String::new(), escape::block(card.mandate.trim_end()).into_owned()]);
+        out.extend([
+            String::new(),
+            escape::block(card.mandate.trim_end()).into_owned(),
+        ]);
     }
     out.extend([String::new(), paint(Label::Heading, "Criteria")]);
     for one in &card.criteria {
-        let mark = if one.uncovered { paint(Label::Attention, "  UNCOVERED") } else { String::new() };
-        out.push(format!("  {}  {}{mark}", one.criterion.id, escape::line(&one.criterion.text)));
+        let mark = if one.uncovered {
+            paint(Label::Attention, "  UNCOVERED")
+        } else {
+            String::new()
+        };
+        out.push(format!(
+            "  {}  {}{mark}",
+            one.criterion.id,
+            escape::line(&one.criterion.text)
+        ));
         out.extend(one.tests.iter().map(|test| line(test)));
     }
     if !card.others.is_empty() {
@@ -92,7 +114,10 @@ fn text(card: &Card) -> String {
 }
 
 fn line(test: &CardTest) -> String {
-    let class = test.class.map(|class| format!(", {class}")).unwrap_or_default();
+    let class = test
+        .class
+        .map(|class| format!(", {class}"))
+        .unwrap_or_default();
     let base = match test.base {
         Some(BaseStatus::Fails) => format!("fails on the base{class}"),
         Some(BaseStatus::Guard) => "guard: passes on the base".into(),
@@ -100,8 +125,16 @@ fn line(test: &CardTest) -> String {
         Some(BaseStatus::Unconfirmed) => "the base does not compile with it".into(),
         None => "no base result".into(),
     };
-    let flaky = if test.flaky { paint(Label::Attention, ", FLAKY") } else { String::new() };
-    format!("      {:<6} {}  ({base}{flaky})", test.alias, escape::line(&test.id))
+    let flaky = if test.flaky {
+        paint(Label::Attention, ", FLAKY")
+    } else {
+        String::new()
+    };
+    format!(
+        "      {:<6} {}  ({base}{flaky})",
+        test.alias,
+        escape::line(&test.id)
+    )
 }
 
 fn rest(card: &Card, out: &mut Vec<String>) {
@@ -111,38 +144,78 @@ fn rest(card: &Card, out: &mut Vec<String>) {
         "  {} tests in {} files: {} fail on the base, {} guards, {} skipped, {} unconfirmed, {} flaky",
         counts.tests, counts.files, counts.fails, counts.guards, counts.skipped, counts.unconfirmed, counts.flaky
     ));
-    out.push(format!("  {} sentinels that any implementation must fail", counts.sentinels));
+    out.push(format!(
+        "  {} sentinels that any implementation must fail",
+        counts.sentinels
+    ));
     out.extend([String::new(), paint(Label::Heading, "Files")]);
-    out.extend(card.files.iter().map(|file| format!("  {}  {} bytes", escape::line(&file.path), file.bytes)));
+    out.extend(
+        card.files
+            .iter()
+            .map(|file| format!("  {}  {} bytes", escape::line(&file.path), file.bytes)),
+    );
     if !card.notes.is_empty() {
         out.extend([String::new(), paint(Label::Heading, "The writer's notes")]);
         out.push(escape::block(card.notes.trim_end()).into_owned());
     }
-    out.extend([String::new(), paint(Label::Heading, "Written by"), format!("  {}", writer(&card.writer))]);
+    out.extend([
+        String::new(),
+        paint(Label::Heading, "Written by"),
+        format!("  {}", writer(&card.writer)),
+    ]);
     plan(card, out);
     for file in &card.shown {
-        out.extend([String::new(), paint(Label::Heading, escape::line(&file.path))]);
+        out.extend([
+            String::new(),
+            paint(Label::Heading, escape::line(&file.path)),
+        ]);
         out.push(escape::block(file.text.trim_end()).into_owned());
     }
     if let Some(diff) = &card.diff {
-        out.extend([String::new(), paint(Label::Heading, "Difference"), escape::block(diff.trim_end()).into_owned()]);
+        out.extend([
+            String::new(),
+            paint(Label::Heading, "Difference"),
+            escape::block(diff.trim_end()).into_owned(),
+        ]);
     }
     if let Some(transcript) = &card.transcript {
-        out.extend([String::new(), paint(Label::Heading, "Transcript"), escape::block(transcript.trim_end()).into_owned()]);
+        out.extend([
+            String::new(),
+            paint(Label::Heading, "Transcript"),
+            escape::block(transcript.trim_end()).into_owned(),
+        ]);
     }
     let id = card.id.short();
     out.extend([
         String::new(),
-        format!("Read the files:  {}", paint(Label::Command, format!("hangar review {id} --tests"))),
-        format!("Then:            {}", paint(Label::Command, format!("hangar approve {id}"))),
-        format!("or:              {}", paint(Label::Command, format!("hangar reject {id} --reason TEXT"))),
+        format!(
+            "Read the files:  {}",
+            paint(Label::Command, format!("hangar review {id} --tests"))
+        ),
+        format!(
+            "Then:            {}",
+            paint(Label::Command, format!("hangar approve {id}"))
+        ),
+        format!(
+            "or:              {}",
+            paint(Label::Command, format!("hangar reject {id} --reason TEXT"))
+        ),
     ]);
 }
 
 fn writer(writer: &Writer) -> String {
     match writer {
-        Writer::Agent { harness, program, model, .. } => {
-            let model = if model.is_empty() { String::new() } else { format!(", model {model}") };
+        Writer::Agent {
+            harness,
+            program,
+            model,
+            ..
+        } => {
+            let model = if model.is_empty() {
+                String::new()
+            } else {
+                format!(", model {model}")
+            };
             escape::line(&format!("{harness} (kind {program}{model})")).into_owned()
         }
         Writer::Person { name } => format!("{name}, by hand"),
@@ -164,6 +237,9 @@ fn plan(card: &Card, out: &mut Vec<String>) {
     field("may touch", &plan.may_touch.join(", "));
     field("options", &plan.options.join(" "));
     field("plugins", &plan.plugins.join(", "));
-    field("least", &format!("trust {}, verdict {}", plan.trust, plan.verdict));
+    field(
+        "least",
+        &format!("trust {}, verdict {}", plan.trust, plan.verdict),
+    );
     field("timeout", &format!("{} s", plan.limits.timeout));
 }

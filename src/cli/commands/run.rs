@@ -1,12 +1,12 @@
 //! `hangar run`
 
 use crate::app::acceptance::run::{self, RunView, Stopped};
-use crate::cli::watch::watched;
-use crate::cli::{CliError, ExitStatus, context::Context};
-use crate::ui::{Label, escape, paint};
 use crate::cli::args::TaskArg;
+use crate::cli::watch::watched;
 use crate::cli::words;
+use crate::cli::{CliError, ExitStatus, context::Context};
 use crate::model::task::Stage;
+use crate::ui::{Label, escape, paint};
 use clap::Args;
 
 const EXAMPLES: &str = "\
@@ -39,7 +39,13 @@ pub struct RunArgs {
 pub(super) fn run(context: &Context, args: &RunArgs) -> Result<ExitStatus, CliError> {
     let view = watched(context, "starting", |watch| {
         let ask = &mut context.passphrase();
-        Ok(run::run(&context.here(), &args.task.task, args.until, ask, watch)?)
+        Ok(run::run(
+            &context.here(),
+            &args.task.task,
+            args.until,
+            ask,
+            watch,
+        )?)
     })?;
     Ok(tell(context, &view))
 }
@@ -67,24 +73,45 @@ pub(super) fn tell(context: &Context, view: &RunView) -> ExitStatus {
         Stopped::WaitingForApproval => format!(
             "waiting    version {} of the hidden tests needs an approval\nnext       {}",
             view.version.unwrap_or_default(),
-            paint(Label::Command, format!("hangar review {id} && hangar approve {id}"))
+            paint(
+                Label::Command,
+                format!("hangar review {id} && hangar approve {id}")
+            )
         ),
         Stopped::Contradiction => format!(
             "waiting    documents contradict each other: {}\nnext       {}",
-            view.contradicting.iter().map(crate::model::digest::Digest::short).collect::<Vec<_>>().join(", "),
-            paint(Label::Command, format!("hangar adjudicate {id} DIGEST --reason TEXT"))
+            view.contradicting
+                .iter()
+                .map(crate::model::digest::Digest::short)
+                .collect::<Vec<_>>()
+                .join(", "),
+            paint(
+                Label::Command,
+                format!("hangar adjudicate {id} DIGEST --reason TEXT")
+            )
         ),
         Stopped::NeedsAgent => format!(
             "stopped    an implementation is needed\nnext       {}",
             paint(Label::Command, format!("hangar run {id}"))
         ),
-        Stopped::Stage => format!("reached    {}", view.stage.map(|stage| stage.to_string()).unwrap_or_default()),
+        Stopped::Stage => format!(
+            "reached    {}",
+            view.stage
+                .map(|stage| stage.to_string())
+                .unwrap_or_default()
+        ),
         Stopped::Delivered => delivered("delivered", view),
         Stopped::NotAccepted => delivered("draft", view),
-        Stopped::Rejected => "rejected   too many versions of the hidden tests were rejected".to_owned(),
+        Stopped::Rejected => {
+            "rejected   too many versions of the hidden tests were rejected".to_owned()
+        }
         Stopped::Ended => match &view.branch {
             Some(_) => delivered("delivered", view),
-            None => format!("ended      the task is {}: {}", view.state, escape::line(view.summary.as_deref().unwrap_or(""))),
+            None => format!(
+                "ended      the task is {}: {}",
+                view.state,
+                escape::line(view.summary.as_deref().unwrap_or(""))
+            ),
         },
     };
     context.printer.line(line);
@@ -95,10 +122,15 @@ fn delivered(word: &str, view: &RunView) -> String {
     let branch = view.branch.as_deref().unwrap_or_default();
     let commit = view.commit.map(|commit| commit.short()).unwrap_or_default();
     let next = format!("hangar verify {}", view.id.short());
-    format!("{word:<10} {} {commit}\nnext       {}", escape::line(branch), paint(Label::Command, next))
+    format!(
+        "{word:<10} {} {commit}\nnext       {}",
+        escape::line(branch),
+        paint(Label::Command, next)
+    )
 }
 
-fn status(view: &RunView) -> ExitStatus {
+/// The exit status that goes with where a task stopped.
+pub(super) fn status(view: &RunView) -> ExitStatus {
     match view.stopped {
         Stopped::WaitingForApproval | Stopped::Contradiction => ExitStatus::Waiting,
         Stopped::Stage | Stopped::Delivered => ExitStatus::Done,

@@ -1,10 +1,10 @@
 //! `hangar seal`
 
 use crate::app::acceptance::seal::{self, Source};
+use crate::cli::args::TaskArg;
 use crate::cli::watch::watched;
 use crate::cli::{CliError, ExitStatus, context::Context};
 use crate::ui::{Label, paint};
-use crate::cli::args::TaskArg;
 use clap::Args;
 use std::path::PathBuf;
 
@@ -53,7 +53,13 @@ pub(super) fn run(context: &Context, args: &SealArgs) -> Result<ExitStatus, CliE
     };
     let sealed = watched(context, "reading the tests", |watch| {
         let ask = &mut context.passphrase();
-        Ok(seal::seal(&context.here(), &args.task.task, &source, ask, watch)?)
+        Ok(seal::seal(
+            &context.here(),
+            &args.task.task,
+            &source,
+            ask,
+            watch,
+        )?)
     })?;
     if context.printer.is_json() {
         context.printer.json(&sealed);
@@ -72,6 +78,8 @@ pub(super) fn run(context: &Context, args: &SealArgs) -> Result<ExitStatus, CliE
         counts.sentinels
     ));
     let next = format!("hangar review {id} && hangar approve {id}");
-    context.printer.line(format!("next       {}", paint(Label::Command, next)));
+    context
+        .printer
+        .line(format!("next       {}", paint(Label::Command, next)));
     Ok(ExitStatus::Done)
 }

@@ -1,10 +1,10 @@
 //! `hangar sealed`
 
 use crate::app::acceptance::sealed;
+use crate::cli::args::TaskArg;
 use crate::cli::watch::watched;
 use crate::cli::{CliError, ExitStatus, context::Context};
 use crate::ui::{Label, Table, escape, paint};
-use crate::cli::args::TaskArg;
 use clap::{Args, Subcommand};
 
 /// List sealed versions, add recipients, publish tests after delivery
@@ -94,10 +94,22 @@ fn list(context: &Context, args: &SealedListArgs) -> Result<(), CliError> {
         context.printer.json(&list);
         return Ok(());
     }
-    let mut table = Table::new(&["VERSION", "MANIFEST", "TESTS", "FAIL", "GUARDS", "UNCOVERED", "STATE"]);
+    let mut table = Table::new(&[
+        "VERSION",
+        "MANIFEST",
+        "TESTS",
+        "FAIL",
+        "GUARDS",
+        "UNCOVERED",
+        "STATE",
+    ]);
     for row in &list.versions {
         let names = |names: &[crate::model::ids::Principal]| {
-            names.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+            names
+                .iter()
+                .map(ToString::to_string)
+                .collect::<Vec<_>>()
+                .join(", ")
         };
         let state = if row.aside {
             "set aside".to_owned()
@@ -131,15 +143,23 @@ fn show(context: &Context, args: &SealedShowArgs) -> Result<(), CliError> {
         context.printer.json(&shown);
         return Ok(());
     }
-    context.printer.line(format!("manifest {}", paint(Label::Id, shown.digest)));
+    context
+        .printer
+        .line(format!("manifest {}", paint(Label::Id, shown.digest)));
     let bytes = crate::model::codec::encode(&shown.manifest).map_err(crate::app::Error::from)?;
-    context.printer.data(&escape::block(&String::from_utf8_lossy(&bytes)));
+    context
+        .printer
+        .data(&escape::block(&String::from_utf8_lossy(&bytes)));
     Ok(())
 }
 
 fn reseal(context: &Context, args: &ResealArgs) -> Result<(), CliError> {
     let done = watched(context, "resealing", |watch| {
-        Ok(sealed::reseal(&context.here(), args.task.as_deref(), watch)?)
+        Ok(sealed::reseal(
+            &context.here(),
+            args.task.as_deref(),
+            watch,
+        )?)
     })?;
     if context.printer.is_json() {
         context.printer.json(&done);
@@ -148,13 +168,20 @@ fn reseal(context: &Context, args: &ResealArgs) -> Result<(), CliError> {
     for id in &done.resealed {
         context.printer.line(format!("resealed   {}", id.short()));
     }
-    context.printer.notice(format!("{} unchanged", done.unchanged));
+    context
+        .printer
+        .notice(format!("{} unchanged", done.unchanged));
     Ok(())
 }
 
 fn publish(context: &Context, args: &PublishArgs) -> Result<(), CliError> {
     let ask = &mut context.passphrase();
-    let done = sealed::publish(&context.here(), &args.task.task, args.branch.as_deref(), ask)?;
+    let done = sealed::publish(
+        &context.here(),
+        &args.task.task,
+        args.branch.as_deref(),
+        ask,
+    )?;
     if context.printer.is_json() {
         context.printer.json(&done);
         return Ok(());

@@ -2,9 +2,9 @@
 
 use super::run::tell;
 use crate::app::acceptance::run;
+use crate::cli::args::TaskArg;
 use crate::cli::watch::watched;
 use crate::cli::{CliError, ExitStatus, context::Context};
-use crate::cli::args::TaskArg;
 use clap::Args;
 
 const EXAMPLES: &str = "\
@@ -31,7 +31,13 @@ pub struct SubmitArgs {
 pub(super) fn run(context: &Context, args: &SubmitArgs) -> Result<ExitStatus, CliError> {
     let view = watched(context, "starting", |watch| {
         let ask = &mut context.passphrase();
-        Ok(run::submit(&context.here(), &args.task.task, &args.rev, ask, watch)?)
+        Ok(run::submit(
+            &context.here(),
+            &args.task.task,
+            &args.rev,
+            ask,
+            watch,
+        )?)
     })?;
     Ok(tell(context, &view))
 }
