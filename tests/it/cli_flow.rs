@@ -108,6 +108,11 @@ fn a_person_seals_approves_submits_and_gets_a_delivery() {
         (&task["stage"], &task["next"]),
         (&"awaiting-approval".into(), &"approve".into())
     );
+    let waiting = ["task", "list", "--stage", "awaiting-approval"];
+    let waiting = place.json("task-list", &waiting, 0);
+    assert_eq!(waiting["tasks"].as_array().unwrap().len(), 1);
+    let writing = place.json("task-list", &["task", "list", "--stage", "writing"], 0);
+    assert_eq!(writing["tasks"].as_array().unwrap().len(), 0);
     let manifest = sealed["manifest"].as_str().unwrap();
     place.refused(
         &["approve", "--digest", manifest],
