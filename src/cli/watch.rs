@@ -51,7 +51,7 @@ fn tell(printer: &Printer, line: &Progress, step: &Step) {
         }
         Step::Note(text) => line.suspend(|| printer.notice(escape::line(text))),
         Step::Output(text) => {
-            line.suspend(|| printer.detail(format!("  | {}", escape::line(text))))
+            line.suspend(|| printer.detail(format!("  | {}", escape::line(text))));
         }
     }
 }

@@ -4,7 +4,6 @@
 
 use crate::common::TestEnv;
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
@@ -23,33 +22,6 @@ fn commands() -> Vec<Vec<String>> {
     let mut out = Vec::new();
     walk(&hangar::cli::command(), &[], &mut out);
     out
-}
-
-#[test]
-fn the_reference_of_every_command_is_the_committed_one() {
-    let mut reference = String::new();
-    for path in commands() {
-        let mut command = hangar::cli::command().term_width(100);
-        command.build();
-        let mut found = &mut command;
-        for word in &path {
-            found = found.find_subcommand_mut(word).unwrap();
-        }
-        let title = [&["hangar".to_owned()], path.as_slice()].concat().join(" ");
-        let text = found.render_long_help().to_string();
-        // The options of every command stand once, under the first.
-        let is_own = |line: &&str| path.is_empty() || *line != "Everywhere:";
-        let mut lines: Vec<_> = text.lines().map(str::trim_end).take_while(is_own).collect();
-        if !path.is_empty() {
-            let after = text
-                .lines()
-                .skip_while(|line| *line != "Everywhere:")
-                .skip(1);
-            lines.extend(after.skip_while(|line| line.is_empty() || line.starts_with(' ')));
-        }
-        let _ = write!(reference, "## {title}\n\n{}\n\n", lines.join("\n"));
-    }
-    insta::assert_snapshot!("reference", reference);
 }
 
 #[test]

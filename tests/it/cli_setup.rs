@@ -551,3 +551,80 @@ fn hangar_toml_is_tuned_to_the_framework_that_is_found() {
         assert_eq!(list.stderr, "", "{name}");
     }
 }
+
+#[test]
+fn odd_repositories_work_or_say_why_not() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let env = TestEnv::new();
+    // Named by SHA-256.
+    let dir = env.root().join("long");
+    env.git(
+        env.root(),
+        &["init", "-q", "--object-format=sha256", "long"],
+    );
+    env.git(&dir, &["commit", "-q", "--allow-empty", "-m", "first"]);
+    env.hangar(&dir, &["init"]).success();
+    env.git(&dir, &["add", "-A"]);
+    env.git(&dir, &["commit", "-q", "-m", "set up"]);
+    let made = env
+        .hangar(&dir, &["task", "new", "x", "--plain", "--json"])
+        .success()
+        .json();
+    assert_eq!(made["base"].as_str().unwrap().len(), 64);
+    env.git(&dir, &["fsck", "--strict"]);
+    // A name that is not UTF-8, a dirty work tree, and a branch called hangar.
+    let odd = env
+        .root()
+        .join(std::ffi::OsStr::from_bytes(b"odd \xff name"));
+    fs::rename(env.ready("plain"), &odd).unwrap();
+    env.git(&odd, &["branch", "hangar"]);
+    write(&odd.join("calc.py"), "changed\n");
+    env.hangar(&odd, &["task", "new", "x", "-c", "y"]).success();
+    env.hangar(&odd, &["task", "list"]).success();
+    // Cut off.
+    let url = format!("file://{}", dir.display());
+    env.git(env.root(), &["clone", "-q", "--depth=1", &url, "shallow"]);
+    let shallow = env.root().join("shallow");
+    let report = env.hangar(&shallow, &["init", "--json"]).success().json();
+    assert_eq!(report["outcome"], "pinned");
+    env.hangar(&shallow, &["task", "new", "x", "--plain"])
+        .success();
+    // A policy below refs/heads beside the usual one.
+    env.git(
+        &dir,
+        &[
+            "update-ref",
+            "refs/heads/hangar-state/policy",
+            "refs/hangar/policy",
+        ],
+    );
+    let ran = env.hangar(&dir, &["task", "list"]).exits(4);
+    assert!(ran.stderr.contains("both refs/hangar/"), "{ran}");
+}
+
+#[test]
+fn a_policy_that_goes_back_is_refused() {
+    let env = TestEnv::new();
+    let dir = env.ready("repo");
+    // Another policy under the same ref: founded by the same person elsewhere.
+    let other = env.ready("other");
+    let url = other.display().to_string();
+    env.git(
+        &dir,
+        &[
+            "fetch",
+            "-q",
+            &url,
+            "+refs/hangar/policy:refs/hangar/policy",
+        ],
+    );
+    for args in [
+        &["task", "list"][..],
+        &["task", "new", "x"],
+        &["init"],
+        &["policy", "show"],
+    ] {
+        let ran = env.hangar(&dir, args).exits(4);
+        assert!(ran.stderr.contains("not the one that was pinned"), "{ran}");
+    }
+}

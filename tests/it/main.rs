@@ -6,6 +6,7 @@
     reason = "tests start programs and write files of their own, and stop where they can't go on"
 )]
 
+mod cli_flow;
 mod cli_help;
 mod cli_keys;
 mod cli_setup;

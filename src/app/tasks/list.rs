@@ -15,6 +15,8 @@ use serde::Serialize;
 pub struct Filter {
     /// In one of these states; empty is every state but the ended ones, unless `all`.
     pub states: Vec<State>,
+    /// In one of these stages; empty is every stage.
+    pub stages: Vec<Stage>,
     /// Ended tasks too.
     pub all: bool,
     /// Asked for, or held, by the caller.
@@ -88,7 +90,11 @@ pub fn list(here: &Here, filter: &Filter) -> Result<TaskList, Error> {
     for (id, tip) in store.task_refs()? {
         match store.task_at(&id, tip) {
             Ok(history) if fits(&history.task, filter, me.as_ref()) => {
-                tasks.push(line(here, &store, history)?);
+                let line = line(here, &store, history)?;
+                let stages = &filter.stages;
+                if stages.is_empty() || line.stage.is_some_and(|stage| stages.contains(&stage)) {
+                    tasks.push(line);
+                }
             }
             Ok(_) => {}
             Err(error @ crate::store::Error::Document { .. }) => faults.push(ListFault {
@@ -135,8 +141,8 @@ fn fits(task: &Task, filter: &Filter, me: Option<&Principal>) -> bool {
 }
 
 fn line(here: &Here, store: &Store, history: TaskHistory) -> Result<TaskLine, Error> {
+    // Only a task that is worked on has a stage, which its other documents tell.
     let waits = matches!(history.task.state, State::Assigned | State::Working);
-    // Only a task that is worked on has other documents to look at.
     let (stage, task) = if waits {
         let dossier = store.dossier_of(history)?;
         let settings = &store.policy.newest().root.acceptance;

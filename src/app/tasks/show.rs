@@ -198,6 +198,11 @@ pub fn show(here: &Here, name: &str) -> Result<TaskView, Error> {
     Ok(view(&dossier, settings, here.clock.now()))
 }
 
+/// Only a task that is worked on is in a stage.
+const fn is_worked_on(state: State) -> bool {
+    matches!(state, State::Assigned | State::Working)
+}
+
 fn view(dossier: &Dossier, settings: &Acceptance, now: Timestamp) -> TaskView {
     let next = stage::next(dossier, settings, now);
     let task: &Task = &dossier.history.task;
@@ -212,7 +217,7 @@ fn view(dossier: &Dossier, settings: &Acceptance, now: Timestamp) -> TaskView {
         key: some(&task.external),
         title: task.title.clone(),
         state: task.state,
-        stage: next.stage(),
+        stage: next.stage().filter(|_| is_worked_on(task.state)),
         next: NextStep::from(&next),
         mandate: task.mandate.clone(),
         criteria: task.criteria.clone(),

@@ -27,7 +27,12 @@ pub(super) fn run(context: &Context, args: &DemoArgs) -> Result<ExitStatus, CliE
         Scene::Command(text) => printer.notice(format!("  $ {}", paint(Label::Command, text))),
     };
     let view = watched(context, "starting", |watch| Ok(demo(&folder, watch, &say)?))?;
-    let status = super::run::tell(context, &view.run);
+    let status = if printer.is_json() {
+        printer.json(&view);
+        super::run::status(&view.run)
+    } else {
+        super::run::tell(context, &view.run)
+    };
     if args.keep.is_some() {
         printer.notice(format!("\nThe repository is kept in {}.", view.repository));
     }

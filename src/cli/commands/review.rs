@@ -103,11 +103,11 @@ fn text(card: &Card) -> String {
             one.criterion.id,
             escape::line(&one.criterion.text)
         ));
-        out.extend(one.tests.iter().map(|test| line(test)));
+        out.extend(one.tests.iter().map(line));
     }
     if !card.others.is_empty() {
         out.extend([String::new(), paint(Label::Heading, "Other tests")]);
-        out.extend(card.others.iter().map(|test| line(test)));
+        out.extend(card.others.iter().map(line));
     }
     rest(card, &mut out);
     out.join("\n") + "\n"

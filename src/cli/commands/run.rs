@@ -129,12 +129,12 @@ fn delivered(word: &str, view: &RunView) -> String {
     )
 }
 
-fn status(view: &RunView) -> ExitStatus {
+/// The exit status that goes with where a task stopped.
+pub(super) fn status(view: &RunView) -> ExitStatus {
     match view.stopped {
         Stopped::WaitingForApproval | Stopped::Contradiction => ExitStatus::Waiting,
         Stopped::Stage | Stopped::Delivered => ExitStatus::Done,
+        Stopped::Ended => ExitStatus::answer(view.branch.is_some()),
         Stopped::NeedsAgent | Stopped::NotAccepted | Stopped::Rejected => ExitStatus::No,
-        Stopped::Ended if view.branch.is_some() => ExitStatus::Done,
-        Stopped::Ended => ExitStatus::No,
     }
 }

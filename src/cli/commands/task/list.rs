@@ -2,7 +2,7 @@
 
 use crate::app::tasks::list::{Filter, TaskLine, TaskList, list};
 use crate::cli::{CliError, ExitStatus, context::Context, words};
-use crate::model::task::State;
+use crate::model::task::{Stage, State};
 use crate::ui::{Label, Table, escape};
 use clap::Args;
 
@@ -10,6 +10,7 @@ const EXAMPLES: &str = "\
 Examples:
   hangar task list
   hangar task list --state queued --tag rust
+  hangar task list --stage awaiting-approval
   hangar task list --all --json";
 
 /// List tasks: first by priority, then by age
@@ -25,6 +26,9 @@ pub struct ListArgs {
     /// Only tasks in this state. May be given again and again
     #[arg(short, long = "state", value_name = "STATE", value_parser = words::state())]
     pub states: Vec<State>,
+    /// Only tasks in this stage. May be given again and again
+    #[arg(long = "stage", value_name = "STAGE", value_parser = words::stage())]
+    pub stages: Vec<Stage>,
     /// Ended tasks too
     #[arg(short, long)]
     pub all: bool,
@@ -39,6 +43,7 @@ pub struct ListArgs {
 pub(super) fn run(context: &Context, args: ListArgs) -> Result<ExitStatus, CliError> {
     let filter = Filter {
         states: args.states,
+        stages: args.stages,
         all: args.all,
         mine: args.mine,
         tags: args.tags,
