@@ -13,6 +13,7 @@ pub mod keys;
 pub mod policy;
 pub mod setup;
 pub mod tasks;
+pub mod verify;
 
 pub use error::Error;
 pub use here::Here;

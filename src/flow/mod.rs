@@ -21,6 +21,7 @@ pub mod stage;
 pub mod subject;
 pub mod tools;
 pub mod verdict;
+pub mod verify;
 pub mod version;
 pub mod writer;
 

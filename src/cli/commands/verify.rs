@@ -1,5 +1,9 @@
 //! `hangar verify`
 
+use crate::app::verify::{Answer, Subject, statement, verify};
+use crate::cli::{CliError, ExitStatus, context::Context};
+use crate::flow::verify::{Fault, Link, LinkState, Report, RevisionAnswer, Sameness};
+use crate::ui::{Label, escape, paint};
 use clap::{Args, ValueEnum};
 
 const EXAMPLES: &str = "\
@@ -8,7 +12,7 @@ Examples:
   hangar verify main
   hangar verify --all --json
 
-Exit codes: 0 everything holds, 1 a fault was found; each is named.";
+Exit codes: 0 everything holds, 1 a fault was found, each is named; or nothing was accepted yet.";
 
 /// Would a stranger accept this?
 ///
@@ -25,11 +29,11 @@ pub struct VerifyArgs {
     /// A task (id, beginning of its id, external key) or a revision [default: HEAD]
     #[arg(value_name = "TASK or REV", conflicts_with = "all")]
     pub subject: Option<String>,
-    /// Every task
+    /// Every task. Open and plain tasks claim nothing, so they are no fault
     #[arg(long)]
     pub all: bool,
-    /// Print the evidence as a statement for other tools
-    #[arg(long, value_name = "FORMAT")]
+    /// Print the evidence about one task as a statement for other tools
+    #[arg(long, value_name = "FORMAT", conflicts_with = "all")]
     pub export: Option<Export>,
 }
 
@@ -38,4 +42,181 @@ pub struct VerifyArgs {
 pub enum Export {
     /// An in-toto statement (test-result predicate)
     InToto,
+}
+
+pub(super) fn run(context: &Context, args: &VerifyArgs) -> Result<ExitStatus, CliError> {
+    let here = context.here();
+    let subject = if args.all {
+        Subject::All
+    } else {
+        Subject::Named(args.subject.as_deref().unwrap_or("HEAD"))
+    };
+    let answer = verify(&here, subject)?;
+    if let Some(Export::InToto) = args.export {
+        context.printer.json(&statement(&here, &answer)?);
+    } else if context.printer.is_json() {
+        context.printer.json(&answer);
+    } else {
+        context.printer.data(&text(&answer, args.all));
+    }
+    Ok(ExitStatus::answer(answer.accepted))
+}
+
+fn text(answer: &Answer, all: bool) -> String {
+    let mut out: Vec<String> = answer.links.iter().map(link).collect();
+    out.extend(answer.faults.iter().map(fault));
+    if let Some(revision) = &answer.revision {
+        out.push(self::revision(revision));
+    }
+    for report in &answer.tasks {
+        if all {
+            line(report, &mut out);
+        } else {
+            page(report, &mut out);
+        }
+    }
+    out.push(String::new());
+    out.push(conclusion(answer, all));
+    out.push(String::new());
+    out.join("\n")
+}
+
+fn link(link: &Link) -> String {
+    let (word, label) = match link.state {
+        LinkState::Held => ("✓ holds    ", Label::Good),
+        LinkState::Broken => ("✗ BROKEN   ", Label::Bad),
+        LinkState::NotChecked => ("- unchecked", Label::Attention),
+    };
+    let name = link.name.as_str();
+    format!(
+        "  {}  {name:<9}  {}",
+        paint(label, word),
+        escape::line(&link.detail)
+    )
+}
+
+fn fault(fault: &Fault) -> String {
+    let when = if fault.only_now {
+        " (under the newest policy only)"
+    } else {
+        ""
+    };
+    let place = fault.place.as_deref().unwrap_or(fault.link.as_str());
+    format!(
+        "      {} {}: {}{when}",
+        paint(Label::Bad, "fault:"),
+        escape::line(place),
+        escape::line(&fault.what)
+    )
+}
+
+fn revision(revision: &RevisionAnswer) -> String {
+    let (word, label) = match revision.answer {
+        Sameness::Exact => ("exact", Label::Good),
+        Sameness::Rebased => ("rebased", Label::Good),
+        Sameness::No => ("no", Label::Bad),
+    };
+    let mut text = format!(
+        "\nRevision {}: {}, {}",
+        paint(Label::Id, revision.commit.short()),
+        paint(label, word),
+        escape::line(&revision.detail)
+    );
+    if !revision.left_out.is_empty() {
+        let left: Vec<_> = revision.left_out.iter().map(|id| id.short()).collect();
+        text.push_str(&format!(
+            "\n  left out, published tests: {}",
+            left.join(", ")
+        ));
+    }
+    text
+}
+
+fn page(report: &Report, out: &mut Vec<String>) {
+    out.push(String::new());
+    let title = report.title.as_deref().unwrap_or("(unreadable)");
+    out.push(paint(Label::Heading, escape::line(title)));
+    let key = report.key.as_deref().unwrap_or_default();
+    out.push(format!(
+        "  {}  {}",
+        paint(Label::Id, &report.task),
+        escape::line(key)
+    ));
+    for one in &report.links {
+        out.push(link(one));
+        let own = report.faults.iter().filter(|fault| fault.link == one.name);
+        out.extend(own.map(fault));
+    }
+    for note in &report.notes {
+        out.push(format!(
+            "  {} {}",
+            paint(Label::Hint, "note:"),
+            escape::line(note)
+        ));
+    }
+    out.push(String::new());
+    out.push(answer("valid then", report.valid_then, &then(report)));
+    out.push(answer(
+        "acceptable now",
+        report.acceptable_now,
+        "under the newest policy",
+    ));
+}
+
+fn then(report: &Report) -> String {
+    match &report.delivered {
+        None => "nothing was delivered yet".into(),
+        Some(delivered) if delivered.grade.is_none() => "it was delivered ungraded".into(),
+        Some(delivered) => format!(
+            "under policy version {}, the one of the delivery",
+            delivered.policy_version
+        ),
+    }
+}
+
+fn answer(question: &str, yes: bool, more: &str) -> String {
+    let (word, label) = if yes {
+        ("yes", Label::Good)
+    } else {
+        ("no ", Label::Bad)
+    };
+    format!("  {question:<15} {}  {more}", paint(label, word))
+}
+
+/// One task of many.
+fn line(report: &Report, out: &mut Vec<String>) {
+    let (word, label) = match (&report.delivered, report.faults.is_empty()) {
+        (_, false) if report.valid_then => ("✗ not now ", Label::Bad),
+        (_, false) => ("✗ FAULTS  ", Label::Bad),
+        (None, true) => ("- open    ", Label::Dim),
+        (Some(delivered), true) if delivered.grade.is_none() => ("- ungraded", Label::Dim),
+        (Some(_), true) => ("✓ accepted", Label::Good),
+    };
+    let title = report.title.as_deref().unwrap_or("(unreadable)");
+    out.push(format!(
+        "  {}  {}  {}",
+        paint(label, word),
+        paint(Label::Id, report.task.short()),
+        escape::line(title)
+    ));
+    out.extend(report.faults.iter().map(fault));
+}
+
+fn conclusion(answer: &Answer, all: bool) -> String {
+    if answer.accepted {
+        let words = if all {
+            "Nothing here is at fault."
+        } else {
+            "A stranger would accept this."
+        };
+        return paint(Label::Good, words);
+    }
+    let reports = answer.tasks.iter().map(|report| report.faults.len());
+    let faults = answer.faults.len() + reports.sum::<usize>();
+    let words = match faults {
+        0 => "A stranger would not accept this.".to_owned(),
+        1 => "A stranger would not accept this: 1 fault.".to_owned(),
+        count => format!("A stranger would not accept this: {count} faults."),
+    };
+    paint(Label::Bad, words)
 }

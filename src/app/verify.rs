@@ -1,0 +1,259 @@
+//! `hangar verify`: a task, a revision, or everything.
+
+mod in_toto;
+mod pin;
+
+use super::here::config_at;
+use super::{Error, Here, keys};
+use crate::flow::verify::{
+    self, Fault, Link, LinkName, LinkState, Report, RevisionAnswer, Sameness,
+};
+use crate::git;
+use crate::model::ids::TaskId;
+use crate::model::object_id::ObjectId;
+use crate::seal::Identity;
+use crate::store::{self, Store};
+use crate::trust::{MachineKey, MachineRole};
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::collections::BTreeSet;
+
+pub use in_toto::{Statement, statement};
+
+/// What is verified.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Subject<'a> {
+    /// A task or a revision, as a person typed it.
+    Named(&'a str),
+    /// Every task.
+    All,
+}
+
+/// Would a stranger accept this?
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Answer {
+    /// Yes or no. For every task together: no fault anywhere, and whatever was delivered graded is
+    /// acceptable.
+    pub accepted: bool,
+    /// Links that all tasks share: the policy and what pins it.
+    pub links: Vec<Link>,
+    /// Faults that belong to no single task.
+    pub faults: Vec<Fault>,
+    /// What the revision is, where one was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub revision: Option<RevisionAnswer>,
+    /// The tasks. None where the policy can't be believed, or no task names the revision.
+    pub tasks: Vec<Report>,
+}
+
+impl Answer {
+    fn new(links: Vec<Link>, faults: Vec<Fault>) -> Self {
+        Self {
+            accepted: false,
+            links,
+            faults,
+            revision: None,
+            tasks: Vec::new(),
+        }
+    }
+}
+
+/// What a name means.
+enum Target {
+    Task(TaskId),
+    Revision(ObjectId),
+}
+
+/// Verifies. Writes nothing and asks nobody.
+pub fn verify(here: &Here, subject: Subject<'_>) -> Result<Answer, Error> {
+    let store = match Store::open(here.repository()?, here.clock) {
+        Ok(store) => store,
+        Err(error) => return distrusted(error),
+    };
+    let target = match subject {
+        Subject::Named(name) => Some(resolve(&store, name)?),
+        Subject::All => None,
+    };
+    let under = match &target {
+        Some(Target::Revision(commit)) => Some(*commit),
+        Some(Target::Task(_)) | None => None,
+    };
+    let mut links = vec![policy_link(&store)];
+    let mut faults = Vec::new();
+    links.push(pin::check(here, &store, under, &mut faults)?);
+    let mut answer = Answer::new(links, faults);
+    let identities = identities(here, &store);
+    match target {
+        None => all(&store, &identities, &mut answer)?,
+        Some(Target::Task(id)) => answer.tasks.push(verify::verify(&store, &id, &identities)?),
+        Some(Target::Revision(commit)) => {
+            revision(here, &store, commit, &identities, &mut answer)?;
+        }
+    }
+    answer.accepted = answer.faults.is_empty() && holds(&answer, subject);
+    Ok(answer)
+}
+
+/// Whether what was asked for is acceptable, apart from faults that belong to no task.
+fn holds(answer: &Answer, subject: Subject<'_>) -> bool {
+    let known = answer
+        .revision
+        .as_ref()
+        .is_none_or(|revision| revision.answer != Sameness::No);
+    match subject {
+        // Open tasks and plain ones claim nothing, so they are no fault.
+        Subject::All => answer.tasks.iter().all(|report| report.faults.is_empty()),
+        Subject::Named(_) => {
+            known && !answer.tasks.is_empty() && answer.tasks.iter().all(Report::accepted)
+        }
+    }
+}
+
+/// The answer where the policy itself is not to be believed.
+fn distrusted(error: store::Error) -> Result<Answer, Error> {
+    let link = match &error {
+        store::Error::Policy(_) | store::Error::TwoPrefixes => LinkName::Policy,
+        store::Error::Pin(_) => LinkName::Pin,
+        _ => return Err(error.into()),
+    };
+    let fault = Fault {
+        link,
+        place: None,
+        what: error.to_string(),
+        only_now: false,
+    };
+    let broken = Link {
+        name: link,
+        state: LinkState::Broken,
+        detail: "nothing that rests on it can be believed".into(),
+    };
+    Ok(Answer::new(vec![broken], vec![fault]))
+}
+
+fn policy_link(store: &Store) -> Link {
+    let newest = store.policy.newest().reference;
+    Link {
+        name: LinkName::Policy,
+        state: LinkState::Held,
+        detail: format!(
+            "version {} of {}, each version signed by the one before it",
+            newest.version,
+            store.policy.repo().short()
+        ),
+    }
+}
+
+/// What opens sealed versions here without asking anybody.
+fn identities(here: &Here, store: &Store) -> Vec<Identity> {
+    let mut found = Vec::new();
+    if let Ok(dir) = here.data_dir(&store.policy.repo())
+        && let Ok(grader) = MachineKey::load(&dir, MachineRole::Grader)
+    {
+        found.extend(Identity::openssh(grader.secret(), &mut || None));
+    }
+    found.extend(keys::identity(here, store, &mut |_| None));
+    found
+}
+
+/// What a person means by a name. One that fits both a task and a revision is refused: the answers
+/// differ, and a script would not notice.
+fn resolve(store: &Store, name: &str) -> Result<Target, Error> {
+    if let Ok(id) = name.parse::<TaskId>() {
+        let known = store.repo.read_ref(&store.layout.task(&id))?.is_some();
+        return match known {
+            true => Ok(Target::Task(id)),
+            false => Err(store::Error::NoTask(name.to_owned()).into()),
+        };
+    }
+    let task = find_task(store, name)?;
+    let commit = match store.repo.resolve(name) {
+        Ok(commit) => Some(commit),
+        Err(git::Error::NotFound(_) | git::Error::Invalid { .. }) => None,
+        Err(error) => return Err(error.into()),
+    };
+    match (task, commit) {
+        (Some(id), None) => Ok(Target::Task(id)),
+        (None, Some(commit)) => Ok(Target::Revision(commit)),
+        (Some(id), Some(_)) => Err(Error::invalid(format!(
+            "`{name}` is both the task {} and a revision; give the task's whole id ({id}) or the whole name (refs/heads/…)",
+            id.short()
+        ))),
+        (None, None) => Err(Error::invalid(format!(
+            "`{name}` is neither a task nor a revision of this repository"
+        ))),
+    }
+}
+
+/// A task by prefix or external key. A damaged task is no reason not to find another.
+fn find_task(store: &Store, name: &str) -> Result<Option<TaskId>, Error> {
+    let lower = name.to_ascii_lowercase();
+    let refs = store.task_refs()?;
+    let by_prefix = |id: &TaskId| lower.len() >= 4 && id.as_str().starts_with(&lower);
+    let mut found: Vec<(TaskId, String)> = refs
+        .iter()
+        .filter(|(id, _)| by_prefix(id))
+        .map(|(id, _)| (id.clone(), String::new()))
+        .collect();
+    if found.is_empty() {
+        for (id, tip) in &refs {
+            if let Ok(history) = store.task_at(id, *tip)
+                && !history.task.external.is_empty()
+                && history.task.external.eq_ignore_ascii_case(name)
+            {
+                found.push((id.clone(), history.task.title));
+            }
+        }
+    }
+    if found.len() > 1 {
+        return Err(store::Error::Ambiguous {
+            prefix: name.to_owned(),
+            candidates: found,
+        }
+        .into());
+    }
+    Ok(found.pop().map(|(id, _)| id))
+}
+
+fn all(store: &Store, identities: &[Identity], answer: &mut Answer) -> Result<(), Error> {
+    let refs = store.task_refs()?;
+    for (id, _) in &refs {
+        answer.tasks.push(verify::verify(store, id, identities)?);
+    }
+    let known: BTreeSet<&str> = refs.iter().map(|(id, _)| id.as_str()).collect();
+    for kind in ["sealed", "runs", "grades", "approvals"] {
+        let prefix = format!("{}{kind}/", store.layout.prefix());
+        for (name, _) in store.repo.list_refs(&prefix)? {
+            let rest = name.strip_prefix(&prefix).unwrap_or_default();
+            let id = rest.split('-').next().unwrap_or_default();
+            if !known.contains(id) {
+                answer.faults.push(Fault {
+                    link: LinkName::Documents,
+                    place: Some(name),
+                    what: "it belongs to a task that is not here: the task's ref was deleted, or this one was renamed".into(),
+                    only_now: false,
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+fn revision(
+    here: &Here,
+    store: &Store,
+    commit: ObjectId,
+    identities: &[Identity],
+    answer: &mut Answer,
+) -> Result<(), Error> {
+    let remote = here.remote()?;
+    let found = verify::revision(store, commit, &|branch| {
+        pin::branch_tips(store, &remote, branch)
+    })?;
+    if let Some(task) = &found.task
+        && store.repo.read_ref(&store.layout.task(task))?.is_some()
+    {
+        answer.tasks.push(verify::verify(store, task, identities)?);
+    }
+    answer.revision = Some(found);
+    Ok(())
+}

@@ -1,0 +1,93 @@
+//! What says that the policy on the refs is the right one. Never the revision under verification:
+//! whoever wrote that could have written another policy too.
+
+use super::config_at;
+use crate::app::{Error, Here};
+use crate::flow::verify::{Fault, Link, LinkName, LinkState};
+use crate::git::Repository;
+use crate::model::object_id::ObjectId;
+use crate::store::{Store, pins};
+
+/// Holds the policy against this clone's pin and against `hangar.toml` on the default branch.
+/// `under` is the revision under verification.
+pub(super) fn check(
+    here: &Here,
+    store: &Store,
+    under: Option<ObjectId>,
+    faults: &mut Vec<Fault>,
+) -> Result<Link, Error> {
+    let mut sources = Vec::new();
+    // What differs from it was refused when the store was opened.
+    if pins::pinned(&store.repo)?.is_some() {
+        sources.push("this clone's own pin".to_owned());
+    }
+    let tips = branch_tips(store, &here.remote()?, None);
+    if let Some(tip) = tips.into_iter().find(|tip| Some(*tip) != under)
+        && let Some(named) = config_at(&store.repo, tip)?.and_then(|config| config.repo)
+    {
+        let place = format!("hangar.toml at {}", tip.short());
+        if named == store.policy.repo() {
+            sources.push(place);
+        } else {
+            faults.push(Fault {
+                link: LinkName::Pin,
+                place: Some(place),
+                what: format!(
+                    "it pins the policy {}, the refs hold {}",
+                    named.short(),
+                    store.policy.repo().short()
+                ),
+                only_now: false,
+            });
+        }
+    }
+    let (state, detail) = match (faults.is_empty(), sources.is_empty()) {
+        (false, _) => (LinkState::Broken, "1 fault".to_owned()),
+        (true, false) => (LinkState::Held, sources.join(" and ")),
+        (true, true) => (
+            LinkState::NotChecked,
+            format!(
+                "NOTHING here pins the policy: compare {} with what an admin tells you",
+                store.policy.repo()
+            ),
+        ),
+    };
+    Ok(Link {
+        name: LinkName::Pin,
+        state,
+        detail,
+    })
+}
+
+/// Tips of a branch, as the remote last showed it, then here. Without a name: the default branch.
+pub(super) fn branch_tips(store: &Store, remote: &str, branch: Option<&str>) -> Vec<ObjectId> {
+    let repo = &store.repo;
+    let names: Vec<String> = match branch {
+        Some(branch) => {
+            let branch = branch.strip_prefix("refs/heads/").unwrap_or(branch);
+            vec![
+                format!("refs/remotes/{remote}/{branch}"),
+                format!("refs/heads/{branch}"),
+            ]
+        }
+        None => default_names(repo, remote),
+    };
+    // A name that is not there, or is not well formed, is no tip.
+    let tips = names.iter().filter_map(|name| repo.resolve(name).ok());
+    tips.collect()
+}
+
+fn default_names(repo: &Repository, remote: &str) -> Vec<String> {
+    let mut names = vec![format!("refs/remotes/{remote}/HEAD")];
+    let branches = [
+        repo.config_value("init.defaultBranch").unwrap_or_default(),
+        "main".to_owned(),
+        "master".to_owned(),
+    ];
+    let branches = branches.iter().filter(|name| !name.is_empty());
+    for branch in branches {
+        names.push(format!("refs/remotes/{remote}/{branch}"));
+        names.push(format!("refs/heads/{branch}"));
+    }
+    names
+}

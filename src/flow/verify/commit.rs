@@ -1,0 +1,87 @@
+//! From the graded result to the commit that was delivered, and its branch.
+
+use super::LinkName::Delivery as Link;
+use super::{Case, Sheet, soften};
+use crate::flow::Error;
+use crate::flow::delivery::{
+    ACCEPTANCE_TRAILER, GRADE_TRAILER, MANIFEST_TRAILER, RUN_TRAILER, TASK_TRAILER, trailer,
+};
+use crate::model::task::Delivery;
+
+pub(super) fn check(case: &Case<'_>, sheet: &mut Sheet) -> Result<(), Error> {
+    let Some(delivery) = case.delivery() else {
+        sheet.skip(Link, "not delivered yet");
+        return Ok(());
+    };
+    let place = format!("commit {}", delivery.commit.short());
+    match soften(case.store.repo.read_commit(delivery.commit))? {
+        Err(reason) => sheet.fault_at(Link, &place, reason),
+        Ok(commit) => {
+            if let Some((base, result)) = super::runs::result(case) {
+                if commit.tree != result.tree {
+                    sheet.fault_at(Link, &place, "its tree is not the result of the delivered run");
+                }
+                if commit.parents != [base] {
+                    sheet.fault_at(Link, &place, "it does not stand on the base of the delivered run");
+                }
+            }
+            let text = String::from_utf8_lossy(&commit.message);
+            for wrong in trailers(case, delivery, &text) {
+                sheet.fault_at(Link, &place, wrong);
+            }
+        }
+    }
+    let branch = branch(case, delivery, sheet)?;
+    sheet.close(Link, format!("{place} holds the graded result; {branch}"));
+    Ok(())
+}
+
+/// Trailers that do not name what the signed delivery names.
+fn trailers(case: &Case<'_>, delivery: &Delivery, message: &str) -> Vec<String> {
+    let mut wanted = vec![
+        (TASK_TRAILER, case.dossier.id().to_string()),
+        (RUN_TRAILER, delivery.run.to_string()),
+    ];
+    wanted.extend(delivery.grade.map(|grade| (GRADE_TRAILER, grade.to_string())));
+    wanted.extend(
+        delivery
+            .manifest
+            .map(|manifest| (MANIFEST_TRAILER, manifest.to_string())),
+    );
+    if let Some(grade) = case.delivered_grade() {
+        let value = grade.value();
+        let words = format!(
+            "passed; trust={}; verdict={}; secrecy={}",
+            value.trust, value.verdict, value.secrecy
+        );
+        wanted.push((ACCEPTANCE_TRAILER, words));
+    }
+    let differs = |(name, value): (&str, String)| {
+        (trailer(message, name).as_deref() != Some(value.as_str()))
+            .then(|| format!("its trailer {name} is not `{value}`"))
+    };
+    wanted.into_iter().filter_map(differs).collect()
+}
+
+/// Where the branch is now. A branch may move on; the recorded result is what is verified.
+fn branch(case: &Case<'_>, delivery: &Delivery, sheet: &mut Sheet) -> Result<String, Error> {
+    let name = delivery.branch.escape_debug().to_string();
+    let tip = match soften(case.store.repo.read_ref(&delivery.branch))? {
+        Ok(tip) => tip,
+        Err(reason) => {
+            sheet.fault_at(Link, name, reason);
+            return Ok(String::new());
+        }
+    };
+    Ok(match tip {
+        Some(tip) if tip == delivery.commit => format!("{name} is there"),
+        Some(tip) => {
+            sheet.note(format!(
+                "{name} has moved on to {}; what is verified is the recorded result",
+                tip.short()
+            ));
+            format!("{name} has moved on")
+        }
+        None => format!("{name} is not in this clone"),
+    })
+}

@@ -1,0 +1,309 @@
+//! The task's own events: what is not believed, what is missing, what had no effect, and what the
+//! history tells about texts, consumed approvals and the delivery.
+
+use super::{Case, Sheet, soften};
+use crate::flow::Error;
+use crate::flow::verify::LinkName::{Documents, History};
+use crate::model::digest::Digest;
+use crate::model::event::{Change, Event};
+use crate::model::ids::TaskId;
+use crate::model::object_id::ObjectId;
+use crate::model::run::Kind;
+use crate::model::task::{Author, Task};
+use crate::store::Store;
+use crate::store::chain::{self, Folder};
+use crate::store::dossier::{Dossier, Held};
+use crate::store::tasks::Record;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// One use of approvals.
+#[derive(Debug)]
+pub(super) struct Consumption<'a> {
+    /// The event.
+    pub(super) record: &'a Record,
+    /// Position of the event in the history.
+    pub(super) at: usize,
+    /// Of which manifest.
+    pub(super) manifest: Digest,
+    /// Which.
+    pub(super) approvals: &'a [Digest],
+}
+
+/// What the task's history tells.
+#[derive(Debug, Default)]
+pub(super) struct Past<'a> {
+    /// Every text that the task had, by digest, with the base of that time.
+    pub(super) texts: BTreeSet<(Digest, ObjectId)>,
+    /// Uses of approvals that had effect.
+    pub(super) consumptions: Vec<Consumption<'a>>,
+    /// The delivery's event and its position.
+    delivered: Option<(usize, &'a Record)>,
+    /// What had been set aside when the result was delivered.
+    pub(super) aside_then: BTreeSet<Digest>,
+    /// Commits of the ref with what they hold.
+    folders: BTreeMap<ObjectId, Folder>,
+    /// Events that are on the ref and in no order: an ancestor is missing.
+    pending: Vec<ObjectId>,
+}
+
+impl<'a> Past<'a> {
+    pub(super) fn of(store: &Store, dossier: &'a Dossier) -> Result<Self, Error> {
+        let mut past = Self::default();
+        past.read_folders(store, dossier)?;
+        let id = dossier.id();
+        let mut task = None;
+        for (at, record) in dossier.history.records.iter().enumerate() {
+            let changes = record.event.value().change.iter();
+            for (change, refused) in changes.zip(&record.refused) {
+                if refused.is_none() {
+                    replay(&mut task, id, record, change);
+                    past.note_change(at, record, change, task.as_ref());
+                }
+            }
+        }
+        Ok(past)
+    }
+
+    fn read_folders(&mut self, store: &Store, dossier: &Dossier) -> Result<(), Error> {
+        let ordered: BTreeSet<Digest> = dossier
+            .history
+            .records
+            .iter()
+            .map(|record| record.event.digest())
+            .collect();
+        let faulty: BTreeSet<ObjectId> = dossier
+            .history
+            .faults
+            .iter()
+            .map(|fault| fault.commit)
+            .collect();
+        for folder in chain::read(&store.repo, dossier.history.tip)? {
+            let bytes = folder.file(&store.repo, "event.toml")?;
+            let known = bytes.is_some_and(|bytes| ordered.contains(&Digest::of(&bytes)));
+            if !known && !faulty.contains(&folder.commit) {
+                self.pending.push(folder.commit);
+            }
+            self.folders.insert(folder.commit, folder);
+        }
+        Ok(())
+    }
+
+    fn note_change(
+        &mut self,
+        at: usize,
+        record: &'a Record,
+        change: &'a Change,
+        task: Option<&Task>,
+    ) {
+        if let Some(task) = task {
+            self.texts.insert((task.text_digest(), task.base));
+        }
+        match change {
+            Change::Consume {
+                manifest,
+                approvals,
+            } => self.consumptions.push(Consumption {
+                record,
+                at,
+                manifest: *manifest,
+                approvals,
+            }),
+            Change::Deliver { .. } => {
+                self.delivered = Some((at, record));
+                self.aside_then = task.map(|task| task.set_aside.clone()).unwrap_or_default();
+            }
+            _ => {}
+        }
+    }
+
+    /// The event that delivered.
+    pub(super) fn delivered(&self) -> Option<&'a Record> {
+        self.delivered.map(|(_, record)| record)
+    }
+
+    /// The last use of a manifest's approvals before the delivery.
+    pub(super) fn consumption(&self, manifest: Digest) -> Option<&Consumption<'a>> {
+        let end = self.delivered.map_or(usize::MAX, |(at, _)| at);
+        let mut uses = self.consumptions.iter().rev();
+        uses.find(|one| one.manifest == manifest && one.at < end)
+    }
+
+    /// What else lies in an event's commit.
+    pub(super) fn folder(&self, record: &Record) -> Option<&Folder> {
+        self.folders.get(&record.commit)
+    }
+}
+
+fn replay(task: &mut Option<Task>, id: &TaskId, record: &Record, change: &Change) {
+    let event: &Event = record.event.value();
+    let author = Author {
+        principal: &event.signer.principal,
+        key: &event.signer.key,
+        at: &event.signer.at,
+        event: record.event.digest(),
+    };
+    // The fold took these changes already, so it takes them again.
+    match task {
+        None => *task = Task::create(id.clone(), change, author).ok(),
+        Some(task) => drop(task.apply(change, author)),
+    }
+}
+
+pub(super) fn check(case: &Case<'_>, sheet: &mut Sheet) {
+    for fault in &case.dossier.faults {
+        let place = format!("{} in commit {}", fault.kind, fault.commit.short());
+        sheet.fault_at(Documents, place, fault.doubt.to_string());
+    }
+    let dossier = case.dossier;
+    let count = dossier.history.records.len()
+        + dossier.seals.len()
+        + dossier.reseals.len()
+        + dossier.decisions.len()
+        + dossier.runs.len()
+        + dossier.grades.len();
+    sheet.close(
+        Documents,
+        format!("{count} documents, each signed by who may sign it"),
+    );
+    pending(case, sheet);
+    refused(case, sheet);
+    backdated(case, sheet);
+    cut_back(case, sheet);
+    let events = dossier.history.records.len();
+    sheet.close(History, format!("{events} events, none missing"));
+}
+
+fn pending(case: &Case<'_>, sheet: &mut Sheet) {
+    for commit in &case.past.pending {
+        let place = format!("event in commit {}", commit.short());
+        sheet.fault_at(
+            History,
+            place,
+            "it follows an event that is not here: the ref was rewritten or fetched in part",
+        );
+    }
+}
+
+/// Events without effect are shown. They are no fault: two people may act at one time.
+fn refused(case: &Case<'_>, sheet: &mut Sheet) {
+    for record in &case.dossier.history.records {
+        let event = record.event.value();
+        for (change, refused) in event.change.iter().zip(&record.refused) {
+            if let Some(reason) = refused {
+                sheet.note(format!(
+                    "`{}` by {} (event {}) had no effect: {reason}",
+                    change.name(),
+                    event.signer.principal,
+                    record.event.digest().short()
+                ));
+            }
+        }
+    }
+}
+
+/// Nobody acts under an older policy than the one that they had seen.
+fn backdated(case: &Case<'_>, sheet: &mut Sheet) {
+    let versions: BTreeMap<Digest, u64> = case
+        .dossier
+        .history
+        .records
+        .iter()
+        .map(|record| {
+            let version = record.event.value().signer.policy.version;
+            (record.event.digest(), version)
+        })
+        .collect();
+    for record in &case.dossier.history.records {
+        let event = record.event.value();
+        let own = event.signer.policy.version;
+        let seen = event.parents.iter().filter_map(|parent| versions.get(parent));
+        if let Some(seen) = seen.max().filter(|seen| **seen > own) {
+            let place = format!("event {}", record.event.digest().short());
+            sheet.fault_at(
+                History,
+                place,
+                format!("it names policy version {own}, but follows an event under version {seen}"),
+            );
+        }
+    }
+    let Some(record) = case.past.delivered() else {
+        return;
+    };
+    let own = record.event.value().signer.policy.version;
+    for (what, version) in rests_on(case) {
+        if version > own {
+            sheet.fault(
+                History,
+                format!(
+                    "the delivery names policy version {own}, but rests on a {what} under version {version}"
+                ),
+            );
+        }
+    }
+}
+
+/// The documents that the delivery rests on, with the policy versions that they name.
+fn rests_on(case: &Case<'_>) -> Vec<(&'static str, u64)> {
+    let mut found = Vec::new();
+    let run = case.delivered_run();
+    found.extend(run.map(|held| ("run", held.value().signer.policy.version)));
+    let seal = case.delivered_seal();
+    found.extend(seal.map(|held| ("manifest", held.value().signer.policy.version)));
+    let grade = case.delivered_grade();
+    found.extend(grade.map(|held| ("grade", held.value().signer.policy.version)));
+    found
+}
+
+/// An agent works under a manifest only after its approvals were used. A run without that use means
+/// that the task's ref was put back to an older state.
+fn cut_back(case: &Case<'_>, sheet: &mut Sheet) {
+    let is_agents = |held: &&Held<crate::model::run::Run>| held.value().kind == Kind::Agent;
+    for held in case.dossier.runs.iter().filter(is_agents) {
+        let Some(manifest) = held.value().manifest else {
+            continue;
+        };
+        let used = case
+            .past
+            .consumptions
+            .iter()
+            .any(|one| one.manifest == manifest);
+        if !used {
+            let place = format!("run {}", held.digest().short());
+            sheet.fault_at(
+                History,
+                place,
+                format!(
+                    "it was made under manifest {}, whose approvals this history never used: the task's ref was put back or rewritten",
+                    manifest.short()
+                ),
+            );
+        }
+    }
+}
+
+/// The document embedded in an event by digest, with whatever signature beside it fits.
+pub(super) fn embedded(
+    case: &Case<'_>,
+    record: &Record,
+    digest: Digest,
+) -> Result<Option<(Vec<u8>, Vec<Vec<u8>>)>, Error> {
+    let Some(folder) = case.past.folder(record) else {
+        return Ok(None);
+    };
+    let repo = &case.store.repo;
+    let Ok(Some(bytes)) = soften(folder.file(repo, &digest.hex()))? else {
+        return Ok(None);
+    };
+    if Digest::of(&bytes) != digest {
+        return Ok(None);
+    }
+    let mut signatures = Vec::new();
+    for name in folder.names().filter(|name| name.len() == 64) {
+        if let Ok(Some(bytes)) = soften(folder.file(repo, name))?
+            && bytes.starts_with(b"-----BEGIN SSH SIGNATURE-----")
+        {
+            signatures.push(bytes);
+        }
+    }
+    Ok(Some((bytes, signatures)))
+}

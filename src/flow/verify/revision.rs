@@ -1,0 +1,322 @@
+//! Whether a revision is what was delivered: `exact` (the same tree), `rebased` (the same patch on
+//! another base), or no.
+//!
+//! Cost: the trees of the revision and of the commit that it is compared with are read once; tasks
+//! are read one by one until the patch is known to one of them.
+
+use super::trees::Trees;
+use super::{Error, soften};
+use crate::flow::delivery::{SUITE_TRAILER, TASK_TRAILER, trailer};
+use crate::git::TreeFiles;
+use crate::model::digest::Digest;
+use crate::model::ids::TaskId;
+use crate::model::listing::{changes, patch_id};
+use crate::model::object_id::ObjectId;
+use crate::model::run::RunResult;
+use crate::store::Store;
+use crate::store::dossier::Dossier;
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::rc::Rc;
+
+/// Most commits of a branch whose messages are read for the task.
+const MAX_COMMITS: usize = 1000;
+/// Most commits of published suites that are left out.
+const MAX_SUITES: usize = 100;
+/// Paths that are named where a revision differs.
+const MAX_PATHS: usize = 10;
+
+/// How a revision compares with a recorded result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sameness {
+    /// Its tree is the recorded result.
+    Exact,
+    /// It makes the recorded patch on another base.
+    Rebased,
+    /// It is something else.
+    No,
+}
+
+/// What a revision is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct RevisionAnswer {
+    /// The commit.
+    pub commit: ObjectId,
+    /// How it compares.
+    pub answer: Sameness,
+    /// The task that it belongs to; absent when no task names it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub task: Option<TaskId>,
+    /// The commit that its patch was taken against; absent for a root commit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub against: Option<ObjectId>,
+    /// Commits of published suites that were left out.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub left_out: Vec<ObjectId>,
+    /// What was seen, in a sentence.
+    pub detail: String,
+}
+
+/// Gives the tips of the branch with this name, or of the default branch, the most trusted first.
+pub type Upstream<'a> = dyn Fn(Option<&str>) -> Vec<ObjectId> + 'a;
+
+/// Compares a commit with what tasks recorded. `upstream` finds the branch that the commit was cut
+/// from: the one that its task names, else the default branch.
+///
+/// # Errors
+/// Only trouble of this machine.
+pub fn revision(
+    store: &Store,
+    commit: ObjectId,
+    upstream: &Upstream<'_>,
+) -> Result<RevisionAnswer, Error> {
+    let look = match soften(Look::new(store, commit, upstream))? {
+        Ok(look) => look,
+        Err(reason) => return Ok(no(commit, None, reason)),
+    };
+    let mut nearest: Option<RevisionAnswer> = None;
+    for id in look.claimed(store)? {
+        let Some(answer) = look.compare_by_id(store, &id)? else {
+            continue;
+        };
+        if answer.answer != Sameness::No {
+            return Ok(answer);
+        }
+        nearest = nearest.or(Some(answer));
+    }
+    if let Some(answer) = nearest {
+        return Ok(answer);
+    }
+    // No trailer that names a task: the patch itself may still be known.
+    for (id, _) in store.task_refs()? {
+        match look.compare_by_id(store, &id)? {
+            Some(answer) if answer.answer != Sameness::No => return Ok(answer),
+            _ => {}
+        }
+    }
+    let mut answer = no(
+        commit,
+        None,
+        "no task delivered it: it names none, and no recorded result has its tree or its patch".into(),
+    );
+    answer.against = look.against;
+    answer.left_out = look.left_out;
+    Ok(answer)
+}
+
+fn no(commit: ObjectId, task: Option<TaskId>, detail: String) -> RevisionAnswer {
+    RevisionAnswer {
+        commit,
+        answer: Sameness::No,
+        task,
+        against: None,
+        left_out: Vec::new(),
+        detail,
+    }
+}
+
+/// A revision, read.
+struct Look {
+    commit: ObjectId,
+    /// The revision without the commits of published suites.
+    code: ObjectId,
+    left_out: Vec<ObjectId>,
+    against: Option<ObjectId>,
+    tree: ObjectId,
+    files: Rc<TreeFiles>,
+    patch: Digest,
+}
+
+impl Look {
+    fn new(store: &Store, commit: ObjectId, upstream: &Upstream<'_>) -> Result<Self, Error> {
+        let mut trees = Trees::new(&store.repo);
+        let (code, left_out) = without_suites(store, &mut trees, commit)?;
+        let against = compared_with(store, code, upstream)?;
+        let tree = store.repo.read_commit(code)?.tree;
+        let files = trees.files(tree)?;
+        let before = match against {
+            Some(against) => trees.files_of(against)?,
+            None => Rc::default(),
+        };
+        let patch = patch_id(&before.listing, &files.listing);
+        Ok(Self {
+            commit,
+            code,
+            left_out,
+            against,
+            tree,
+            files,
+            patch,
+        })
+    }
+
+    /// Tasks that commits of the revision name, the newest commit's first.
+    fn claimed(&self, store: &Store) -> Result<Vec<TaskId>, Error> {
+        let mut commits = vec![self.code];
+        if let Some(against) = self.against
+            && let Ok(more) = soften(store.repo.commits_since(against, self.code, MAX_COMMITS))?
+        {
+            commits.extend(more);
+        }
+        let mut found = Vec::new();
+        for commit in commits {
+            let Ok(commit) = soften(store.repo.read_commit(commit))? else {
+                continue;
+            };
+            let text = String::from_utf8_lossy(&commit.message);
+            let named = trailer(&text, TASK_TRAILER).and_then(|id| id.parse::<TaskId>().ok());
+            found.extend(named.filter(|id| !found.contains(id)).into_iter());
+        }
+        Ok(found)
+    }
+
+    /// Compares with what a task recorded; `None` where there is no such task or it recorded
+    /// nothing.
+    fn compare_by_id(&self, store: &Store, id: &TaskId) -> Result<Option<RevisionAnswer>, Error> {
+        if store.repo.read_ref(&store.layout.task(id))?.is_none() {
+            return Ok(None);
+        }
+        match soften(store.dossier(id))? {
+            Ok(dossier) => self.compare(store, &dossier).map(Some),
+            Err(reason) => Ok(Some(no(self.commit, Some(id.clone()), reason))),
+        }
+    }
+
+    fn compare(&self, store: &Store, dossier: &Dossier) -> Result<RevisionAnswer, Error> {
+        let id = dossier.id().clone();
+        let delivered = dossier.history.task.delivery.as_ref();
+        let run = delivered.and_then(|delivery| {
+            let mut runs = dossier.runs.iter();
+            runs.find(|held| held.digest() == delivery.run)
+        });
+        let result = run.and_then(|held| held.value().result.as_ref());
+        let (answer, detail) = match result {
+            None => (
+                Sameness::No,
+                "it names a task whose delivery the refs don't record".to_owned(),
+            ),
+            Some(result) => self.compare_result(store, result)?,
+        };
+        Ok(RevisionAnswer {
+            commit: self.commit,
+            answer,
+            task: Some(id),
+            against: self.against,
+            left_out: self.left_out.clone(),
+            detail,
+        })
+    }
+
+    fn compare_result(
+        &self,
+        store: &Store,
+        result: &RunResult,
+    ) -> Result<(Sameness, String), Error> {
+        if self.tree == result.tree && self.files.listing.digest() == result.listing {
+            return Ok((Sameness::Exact, "its tree is the recorded result".into()));
+        }
+        if self.patch == result.patch {
+            let against = self.against.map_or_else(String::new, |id| id.short());
+            return Ok((
+                Sameness::Rebased,
+                format!("it makes the recorded patch on {against}"),
+            ));
+        }
+        let recorded = match soften(store.repo.listing(result.tree))? {
+            Ok(files) => files,
+            Err(reason) => return Ok((Sameness::No, reason)),
+        };
+        let differs = changes(&recorded.listing, &self.files.listing);
+        let names: Vec<String> = differs
+            .keys()
+            .take(MAX_PATHS)
+            .map(|path| String::from_utf8_lossy(path).escape_debug().to_string())
+            .collect();
+        let more = differs.len().saturating_sub(names.len());
+        let more = if more > 0 {
+            format!(" and {more} more")
+        } else {
+            String::new()
+        };
+        Ok((
+            Sameness::No,
+            format!(
+                "it differs from the recorded result in {}{more}, and makes another patch",
+                names.join(", ")
+            ),
+        ))
+    }
+}
+
+/// The revision under commits of published suites. The trailer alone leaves nothing out: the commit
+/// must make exactly the change of the commit that a signed event published.
+fn without_suites(
+    store: &Store,
+    trees: &mut Trees<'_>,
+    tip: ObjectId,
+) -> Result<(ObjectId, Vec<ObjectId>), Error> {
+    let (mut at, mut left_out) = (tip, Vec::new());
+    while left_out.len() < MAX_SUITES {
+        let commit = store.repo.read_commit(at)?;
+        let text = String::from_utf8_lossy(&commit.message);
+        let [parent] = commit.parents[..] else {
+            break;
+        };
+        if trailer(&text, SUITE_TRAILER).is_none() {
+            break;
+        }
+        let named = trailer(&text, TASK_TRAILER).and_then(|id| id.parse::<TaskId>().ok());
+        let Some(published) = named.and_then(|id| published(store, &id)) else {
+            break;
+        };
+        if at != published && own_patch(store, trees, at)? != own_patch(store, trees, published)? {
+            break;
+        }
+        left_out.push(at);
+        at = parent;
+    }
+    Ok((at, left_out))
+}
+
+/// The commit by which a task's tests were published, as its history says.
+fn published(store: &Store, id: &TaskId) -> Option<ObjectId> {
+    let history = store.task(id).ok()?;
+    history.task.published.map(|(_, commit)| commit)
+}
+
+fn own_patch(
+    store: &Store,
+    trees: &mut Trees<'_>,
+    commit: ObjectId,
+) -> Result<Option<Digest>, Error> {
+    let [parent] = store.repo.read_commit(commit)?.parents[..] else {
+        return Ok(None);
+    };
+    let before = trees.files_of(parent)?;
+    let after = trees.files_of(commit)?;
+    Ok(Some(patch_id(&before.listing, &after.listing)))
+}
+
+/// What the revision's patch is taken against: where it left the branch that it was cut from; where
+/// that branch holds it already, its first parent.
+fn compared_with(
+    store: &Store,
+    commit: ObjectId,
+    upstream: &Upstream<'_>,
+) -> Result<Option<ObjectId>, Error> {
+    let own = store.repo.read_commit(commit)?;
+    let text = String::from_utf8_lossy(&own.message);
+    let named = trailer(&text, TASK_TRAILER).and_then(|id| id.parse::<TaskId>().ok());
+    let task = named.and_then(|id| store.task(&id).ok()).map(|history| history.task);
+    let branch = task.map(|task| task.base_branch).filter(|name| !name.is_empty());
+    let mut tips = branch.map_or_else(Vec::new, |name| upstream(Some(&name)));
+    tips.extend(upstream(None));
+    for tip in tips {
+        if let Some(base) = store.repo.merge_base(commit, tip)? {
+            let first = own.parents.first().copied();
+            return Ok(if base == commit { first } else { Some(base) });
+        }
+    }
+    Ok(own.parents.first().copied())
+}
