@@ -17,6 +17,7 @@ pub(super) fn watched<T>(
     title: &str,
     work: impl FnOnce(&Watch<'_>) -> Result<T, CliError>,
 ) -> Result<T, CliError> {
+    protect();
     let cancel = Cancel::default();
     listen(&cancel).map_err(|error| {
         CliError::new(
@@ -32,6 +33,12 @@ pub(super) fn watched<T>(
     });
     line.finish();
     result
+}
+
+/// Keeps the memory of this process out of core dumps and away from other processes. Where the
+/// kernel refuses, the command goes on: it is a second line.
+pub(super) fn protect() {
+    let _ = crate::sandbox::protect_memory();
 }
 
 fn listen(cancel: &Cancel) -> io::Result<()> {

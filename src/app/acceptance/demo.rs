@@ -7,6 +7,7 @@ use super::run::{RunView, run};
 use super::{decide, review};
 use crate::app::setup::init::{InitRequest, init};
 use crate::app::tasks::draft::Draft;
+use crate::app::verify::{Subject, verify};
 use crate::app::{Error, Here, keys, tasks};
 use crate::base::files;
 use crate::git::program::Git;
@@ -39,6 +40,8 @@ pub struct DemoView {
     pub run: RunView,
     /// Whether a grade refused the wrong patch first.
     pub wrong_patch_refused: bool,
+    /// Whether `verify` found every link whole.
+    pub verified: bool,
 }
 
 /// The project: a shell calculator that can't subtract yet.
@@ -151,11 +154,17 @@ pub fn demo(folder: &Path, watch: &Watch<'_>, say: &dyn Fn(Scene)) -> Result<Dem
         .first()
         .is_some_and(|grade| !grade.value().accepted && !grade.value().void);
 
+    say(Scene::Tell(
+        "A stranger checks every link: policy, signatures, tests, patch, grade, commit.".into(),
+    ));
+    say(Scene::Command("hangar verify DEMO-1".into()));
+    let verified = verify(&stage.here, Subject::Named("DEMO-1"))?.accepted;
     Ok(DemoView {
         repository: stage.repo.display().to_string(),
         id: task.id,
         run: last,
         wrong_patch_refused: refused,
+        verified,
     })
 }
 

@@ -29,6 +29,7 @@ pub struct ApproveArgs {
 }
 
 pub(super) fn run(context: &Context, args: &ApproveArgs) -> Result<ExitStatus, CliError> {
+    crate::cli::watch::protect();
     let here = context.here();
     let pending = decide::pending(&here, args.task.task.as_deref(), args.digest.as_deref())?;
     confirm(context, &pending, args.digest.is_some(), "approve")?;

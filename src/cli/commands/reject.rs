@@ -30,6 +30,7 @@ pub struct RejectArgs {
 }
 
 pub(super) fn run(context: &Context, args: &RejectArgs) -> Result<ExitStatus, CliError> {
+    crate::cli::watch::protect();
     let here = context.here();
     let pending = decide::pending(&here, args.task.task.as_deref(), args.digest.as_deref())?;
     let ask = &mut context.passphrase();

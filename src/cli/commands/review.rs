@@ -46,6 +46,7 @@ pub struct ReviewArgs {
 }
 
 pub(super) fn run(context: &Context, args: &ReviewArgs) -> Result<ExitStatus, CliError> {
+    crate::cli::watch::protect();
     let wanted = Wanted {
         task: args.task.task.clone(),
         tests: args.tests,

@@ -175,6 +175,7 @@ fn reseal(context: &Context, args: &ResealArgs) -> Result<(), CliError> {
 }
 
 fn publish(context: &Context, args: &PublishArgs) -> Result<(), CliError> {
+    crate::cli::watch::protect();
     let ask = &mut context.passphrase();
     let done = sealed::publish(
         &context.here(),

@@ -88,7 +88,10 @@ fn attachments(case: &Case<'_>, run: &Held<Run>, sheet: &mut Sheet) -> Result<()
         sheet.fault_at(
             Link,
             place(run),
-            format!("its attachment `{}` {wrong}", attachment.name.escape_debug()),
+            format!(
+                "its attachment `{}` {wrong}",
+                attachment.name.escape_debug()
+            ),
         );
     }
     Ok(())
