@@ -58,7 +58,11 @@ pub(super) fn check(case: &Case<'_>, sheet: &mut Sheet) -> Result<Vec<Checked<Ap
         );
     }
     let names: Vec<_> = people.iter().map(|name| name.as_str()).collect();
-    let detail = format!("{} approved manifest {}", names.join(", "), seal.digest().short());
+    let detail = format!(
+        "{} approved manifest {}",
+        names.join(", "),
+        seal.digest().short()
+    );
     sheet.close(Link, detail);
     Ok(counted)
 }
@@ -160,7 +164,9 @@ fn counts(
     match (end, at.parse::<Timestamp>()) {
         (Some(Ok(end)), Ok(at)) if at <= end => {}
         (Some(Ok(end)), Ok(at)) => {
-            faults.push(format!("it was used at {at}, after it had expired at {end}"));
+            faults.push(format!(
+                "it was used at {at}, after it had expired at {end}"
+            ));
         }
         (Some(_), _) => faults.push("its end or the time of its use can't be read".to_owned()),
         (None, _) => faults.push("it names no time after which it can't be used".to_owned()),
@@ -193,7 +199,10 @@ fn from_event(
     sheet.fault_at(
         Link,
         place,
-        format!("the copy of approval {} in it is not believed", digest.short()),
+        format!(
+            "the copy of approval {} in it is not believed",
+            digest.short()
+        ),
     );
     Ok(None)
 }
@@ -274,7 +283,9 @@ fn graded_under(
 
 /// Says when one person stands behind both the approval and the grade, or the patch.
 fn own_machine(case: &Case<'_>, people: &BTreeSet<&Principal>, sheet: &mut Sheet) {
-    let grade = case.delivered_grade().map(|held| held.document.actor.person());
+    let grade = case
+        .delivered_grade()
+        .map(|held| held.document.actor.person());
     if let Some(person) = grade.filter(|person| people.contains(person)) {
         sheet.note(format!(
             "the grade was signed on a machine of {person}, who also approved the tests"
@@ -284,8 +295,6 @@ fn own_machine(case: &Case<'_>, people: &BTreeSet<&Principal>, sheet: &mut Sheet
     if let Some(Actor::Person { name, .. }) = run
         && people.contains(name)
     {
-        sheet.note(format!(
-            "{name} approved the tests and handed in the patch"
-        ));
+        sheet.note(format!("{name} approved the tests and handed in the patch"));
     }
 }

@@ -81,7 +81,11 @@ fn tree(
         Ok((scanned, found)) => {
             for path in found {
                 let path = String::from_utf8_lossy(&path).escape_debug().to_string();
-                sheet.fault_at(Link, place, format!("`{path}` holds the mark of a hidden test"));
+                sheet.fault_at(
+                    Link,
+                    place,
+                    format!("`{path}` holds the mark of a hidden test"),
+                );
             }
             Ok(scanned)
         }

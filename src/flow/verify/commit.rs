@@ -19,10 +19,18 @@ pub(super) fn check(case: &Case<'_>, sheet: &mut Sheet) -> Result<(), Error> {
         Ok(commit) => {
             if let Some((base, result)) = super::runs::result(case) {
                 if commit.tree != result.tree {
-                    sheet.fault_at(Link, &place, "its tree is not the result of the delivered run");
+                    sheet.fault_at(
+                        Link,
+                        &place,
+                        "its tree is not the result of the delivered run",
+                    );
                 }
                 if commit.parents != [base] {
-                    sheet.fault_at(Link, &place, "it does not stand on the base of the delivered run");
+                    sheet.fault_at(
+                        Link,
+                        &place,
+                        "it does not stand on the base of the delivered run",
+                    );
                 }
             }
             let text = String::from_utf8_lossy(&commit.message);
@@ -42,7 +50,11 @@ fn trailers(case: &Case<'_>, delivery: &Delivery, message: &str) -> Vec<String> 
         (TASK_TRAILER, case.dossier.id().to_string()),
         (RUN_TRAILER, delivery.run.to_string()),
     ];
-    wanted.extend(delivery.grade.map(|grade| (GRADE_TRAILER, grade.to_string())));
+    wanted.extend(
+        delivery
+            .grade
+            .map(|grade| (GRADE_TRAILER, grade.to_string())),
+    );
     wanted.extend(
         delivery
             .manifest

@@ -37,7 +37,10 @@ pub(super) fn check(case: &Case<'_>, sheet: &mut Sheet) {
     let Some(delivery) = case.delivery() else {
         sheet.skip(
             Link,
-            format!("{} grades, nothing delivered yet", case.dossier.grades.len()),
+            format!(
+                "{} grades, nothing delivered yet",
+                case.dossier.grades.len()
+            ),
         );
         return;
     };
@@ -110,7 +113,9 @@ fn of_run(grade: &Grade, run: &crate::model::run::Run) -> Vec<String> {
             && result.patch == subject.patch
     });
     if !same {
-        wrong.push("it is about another base or patch than the result of the run that it names".into());
+        wrong.push(
+            "it is about another base or patch than the result of the run that it names".into(),
+        );
     }
     if run.manifest != Some(grade.manifest) {
         wrong.push("its run was made under another manifest".into());
@@ -148,7 +153,9 @@ fn delivered(case: &Case<'_>, grade: &Held<Grade>, sheet: &mut Sheet) {
         fault("it was set aside before the delivery");
     }
     match (value.run, delivery.map(|delivery| delivery.run)) {
-        (Some(named), Some(run)) if named != run => fault("it names another run than the delivered one"),
+        (Some(named), Some(run)) if named != run => {
+            fault("it names another run than the delivered one")
+        }
         (None, _) => sheet.note("the grade names no run: the patch was graded by itself"),
         _ => {}
     }
@@ -177,7 +184,10 @@ fn contradicted(case: &Case<'_>, grade: &Held<Grade>, sheet: &mut Sheet) {
         sheet.fault_at(
             Link,
             place(grade),
-            format!("{} says the opposite of the same patch, and nobody adjudicated", place(other)),
+            format!(
+                "{} says the opposite of the same patch, and nobody adjudicated",
+                place(other)
+            ),
         );
     }
 }
@@ -187,7 +197,10 @@ pub(super) fn minimums(plan: &Plan, settings: &Acceptance, grade: &Grade) -> Vec
     let mut wrong = Vec::new();
     let trust = plan.trust.max(settings.trust);
     if grade.trust < trust {
-        wrong.push(format!("its trust is `{}`, and `{trust}` is asked for", grade.trust));
+        wrong.push(format!(
+            "its trust is `{}`, and `{trust}` is asked for",
+            grade.trust
+        ));
     }
     let verdict = plan.verdict.max(settings.verdict);
     if grade.verdict < verdict {
@@ -197,10 +210,15 @@ pub(super) fn minimums(plan: &Plan, settings: &Acceptance, grade: &Grade) -> Vec
         ));
     }
     if !settings.adapters.is_empty() && !settings.adapters.contains(&plan.framework) {
-        wrong.push(format!("the policy does not allow {} grades", plan.framework));
+        wrong.push(format!(
+            "the policy does not allow {} grades",
+            plan.framework
+        ));
     }
     if grade.after_code && !settings.after_code {
-        wrong.push("its tests were sealed after code was seen, which the policy does not allow".into());
+        wrong.push(
+            "its tests were sealed after code was seen, which the policy does not allow".into(),
+        );
     }
     if grade.sandbox.swap_exposed && !settings.swap_exposed {
         wrong.push("it was made with swap on, which the policy does not allow".into());
@@ -271,7 +289,10 @@ fn numbers(manifest: &Manifest, grade: &Grade) -> Vec<String> {
         .iter()
         .filter(|row| !expected.contains(&row.alias))
         .collect();
-    if ran && (others.len() != manifest.counts.sentinels as usize || !others.iter().all(is_sentinel)) {
+    if ran
+        && (others.len() != manifest.counts.sentinels as usize
+            || !others.iter().all(|row| row.alias.is_sentinel()))
+    {
         wrong.push("its rows are not exactly the sentinels of the manifest".to_owned());
     }
     if ran && counted(&reported, &others) != grade.counts {
@@ -285,13 +306,6 @@ fn numbers(manifest: &Manifest, grade: &Grade) -> Vec<String> {
     }
     wrong.extend(levels(manifest, grade));
     wrong
-}
-
-fn is_sentinel(row: &&TestResult) -> bool {
-    row.alias
-        .as_str()
-        .strip_prefix('s')
-        .is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 fn counted(expected: &[&TestResult], sentinels: &[&TestResult]) -> GradeCounts {

@@ -216,7 +216,10 @@ fn backdated(case: &Case<'_>, sheet: &mut Sheet) {
     for record in &case.dossier.history.records {
         let event = record.event.value();
         let own = event.signer.policy.version;
-        let seen = event.parents.iter().filter_map(|parent| versions.get(parent));
+        let seen = event
+            .parents
+            .iter()
+            .filter_map(|parent| versions.get(parent));
         if let Some(seen) = seen.max().filter(|seen| **seen > own) {
             let place = format!("event {}", record.event.digest().short());
             sheet.fault_at(

@@ -21,7 +21,13 @@ pub(super) fn check(case: &Case<'_>, used: &[Checked<Approval>], sheet: &mut She
         return;
     }
     if let Some(record) = case.past.delivered() {
-        still(case, "the delivery", &record.event.value().signer, Act::Work, sheet);
+        still(
+            case,
+            "the delivery",
+            &record.event.value().signer,
+            Act::Work,
+            sheet,
+        );
     }
     if let Some(run) = case.delivered_run() {
         let act = match run.value().kind {

@@ -78,7 +78,12 @@ fn version(case: &Case<'_>, seal: &Held<Manifest>, sheet: &mut Sheet) -> Result<
     if !fits {
         return Ok(false);
     }
-    match soften(version::open(case.store, case.dossier, seal, case.identities))? {
+    match soften(version::open(
+        case.store,
+        case.dossier,
+        seal,
+        case.identities,
+    ))? {
         Ok(opened) => {
             for wrong in contents(&opened) {
                 sheet.fault_at(Payload, place(seal), wrong);
@@ -153,7 +158,9 @@ fn contents(opened: &Opened) -> Vec<String> {
         && counts.sentinels == manifest.counts.sentinels
         && counts.tests == manifest.counts.tests;
     if !same {
-        wrong.push("the numbers of files, tests or sentinels inside are not the ones that it says".into());
+        wrong.push(
+            "the numbers of files, tests or sentinels inside are not the ones that it says".into(),
+        );
     }
     wrong
 }

@@ -98,7 +98,8 @@ pub fn revision(
     let mut answer = no(
         commit,
         None,
-        "no task delivered it: it names none, and no recorded result has its tree or its patch".into(),
+        "no task delivered it: it names none, and no recorded result has its tree or its patch"
+            .into(),
     );
     answer.against = look.against;
     answer.left_out = look.left_out;
@@ -308,8 +309,12 @@ fn compared_with(
     let own = store.repo.read_commit(commit)?;
     let text = String::from_utf8_lossy(&own.message);
     let named = trailer(&text, TASK_TRAILER).and_then(|id| id.parse::<TaskId>().ok());
-    let task = named.and_then(|id| store.task(&id).ok()).map(|history| history.task);
-    let branch = task.map(|task| task.base_branch).filter(|name| !name.is_empty());
+    let task = named
+        .and_then(|id| store.task(&id).ok())
+        .map(|history| history.task);
+    let branch = task
+        .map(|task| task.base_branch)
+        .filter(|name| !name.is_empty());
     let mut tips = branch.map_or_else(Vec::new, |name| upstream(Some(&name)));
     tips.extend(upstream(None));
     for tip in tips {

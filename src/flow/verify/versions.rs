@@ -86,7 +86,10 @@ fn written_for(case: &Case<'_>, seal: &Held<Manifest>, sheet: &mut Sheet) -> Res
         Ok(_) => sheet.fault_at(
             Versions,
             place(seal),
-            format!("the files of the base {} are not the ones that it names", value.base.short()),
+            format!(
+                "the files of the base {} are not the ones that it names",
+                value.base.short()
+            ),
         ),
         Err(reason) => sheet.fault_at(Versions, place(seal), format!("the base: {reason}")),
     }
@@ -118,7 +121,10 @@ fn reseals(case: &Case<'_>, sheet: &mut Sheet) -> Result<(), Error> {
             sheet.fault_at(
                 Versions,
                 &place,
-                format!("it names manifest {}, which is no version of this task", value.manifest.short()),
+                format!(
+                    "it names manifest {}, which is no version of this task",
+                    value.manifest.short()
+                ),
             );
         }
         ciphertext(case, &place, &held.folder, value.ciphertext, sheet)?;
@@ -134,7 +140,12 @@ fn writer(case: &Case<'_>, seal: &Held<Manifest>, sheet: &mut Sheet) {
     let wrong = match case.run(*run).map(Held::value) {
         None => "the writer's run that it names is not here",
         Some(run) if run.role != RunRole::Writer => "the run that it names is not a writer's",
-        Some(run) if run.harness.as_ref().is_none_or(|table| table.name != *harness) => {
+        Some(run)
+            if run
+                .harness
+                .as_ref()
+                .is_none_or(|table| table.name != *harness) =>
+        {
             "the writer's run names another harness"
         }
         Some(_) => return,
@@ -170,7 +181,11 @@ fn delivered(case: &Case<'_>, sheet: &mut Sheet) {
         );
     }
     if case.past.aside_then.contains(&manifest) {
-        sheet.fault_at(Versions, place(seal), "it was set aside before the delivery");
+        sheet.fault_at(
+            Versions,
+            place(seal),
+            "it was set aside before the delivery",
+        );
     }
     let newer = case.dossier.seals.iter().find(|other| {
         let rival = other.value().version >= value.version && other.digest() != manifest;
@@ -195,7 +210,13 @@ pub(super) fn numbers(manifest: &Manifest) -> Vec<String> {
     };
     let real = Counts {
         criteria: number(manifest.coverage.len()),
-        uncovered: number(manifest.coverage.iter().filter(|one| one.fails == 0).count()),
+        uncovered: number(
+            manifest
+                .coverage
+                .iter()
+                .filter(|one| one.fails == 0)
+                .count(),
+        ),
         tests: number(rows.len()),
         fails: count(&[BaseStatus::Fails, BaseStatus::Unconfirmed]),
         guards: count(&[BaseStatus::Guard]),
@@ -217,7 +238,9 @@ pub(super) fn numbers(manifest: &Manifest) -> Vec<String> {
         wrong.push("its base check lists a test twice".into());
     }
     if real.fails == 0 {
-        wrong.push("no test of it fails on the base, so it can't tell whether the work was done".into());
+        wrong.push(
+            "no test of it fails on the base, so it can't tell whether the work was done".into(),
+        );
     }
     wrong.extend(coverage(manifest));
     wrong
