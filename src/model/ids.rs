@@ -136,6 +136,12 @@ impl Alias {
     pub fn sentinel(ordinal: usize) -> Self {
         Self(format!("s{ordinal}"))
     }
+
+    /// Whether it is the name of a sentinel.
+    pub fn is_sentinel(&self) -> bool {
+        let digits = self.0.strip_prefix('s');
+        digits.is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit()))
+    }
 }
 
 impl Fingerprint {

@@ -37,3 +37,4 @@ mod store;
 mod trust;
 mod trust_programs;
 mod tutorial;
+mod verify;

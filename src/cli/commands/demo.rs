@@ -36,11 +36,12 @@ pub(super) fn run(context: &Context, args: &DemoArgs) -> Result<ExitStatus, CliE
     if args.keep.is_some() {
         printer.notice(format!("\nThe repository is kept in {}.", view.repository));
     }
-    Ok(if view.wrong_patch_refused {
-        status
-    } else {
-        ExitStatus::No
-    })
+    if !view.verified || !view.wrong_patch_refused {
+        return Ok(ExitStatus::No);
+    }
+    printer.notice("
+Every link was verified: policy, signatures, tests, patch, grade, commit.");
+    Ok(status)
 }
 
 /// Where the demo plays; a temporary folder goes with the second value.

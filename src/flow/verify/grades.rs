@@ -290,7 +290,8 @@ fn numbers(manifest: &Manifest, grade: &Grade) -> Vec<String> {
         .filter(|row| !expected.contains(&row.alias))
         .collect();
     if ran
-        && (others.len() != manifest.counts.sentinels as usize || !others.iter().all(is_sentinel))
+        && (others.len() != manifest.counts.sentinels as usize
+            || !others.iter().all(|row| row.alias.is_sentinel()))
     {
         wrong.push("its rows are not exactly the sentinels of the manifest".to_owned());
     }
@@ -305,13 +306,6 @@ fn numbers(manifest: &Manifest, grade: &Grade) -> Vec<String> {
     }
     wrong.extend(levels(manifest, grade));
     wrong
-}
-
-fn is_sentinel(row: &&TestResult) -> bool {
-    row.alias
-        .as_str()
-        .strip_prefix('s')
-        .is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 fn counted(expected: &[&TestResult], sentinels: &[&TestResult]) -> GradeCounts {

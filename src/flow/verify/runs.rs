@@ -55,7 +55,7 @@ pub(super) fn check(case: &Case<'_>, sheet: &mut Sheet) -> Result<(), Error> {
     sheet.close(
         Link,
         format!(
-            "run {} by {who}: {changed} paths changed, trees and patch computed again, secrecy {}",
+            "run {} by {who}: {changed} changed, trees and patch computed again, secrecy {}",
             run.digest().short(),
             value.secrecy
         ),

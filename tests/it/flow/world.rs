@@ -28,7 +28,7 @@ use tempfile::TempDir;
 
 pub(crate) struct World {
     pub(crate) dir: TempDir,
-    person: trust::MachineKey,
+    pub(crate) person: trust::MachineKey,
 }
 
 pub(crate) fn git(dir: &Path, args: &[&str]) -> String {
@@ -197,6 +197,17 @@ impl World {
     }
 
     pub(crate) fn task(&self, store: &Store, title: &str, criteria: &[&str]) -> TaskId {
+        self.task_called(store, "KAN-80", title, criteria)
+    }
+
+    /// A queued task with this external key.
+    pub(crate) fn task_called(
+        &self,
+        store: &Store,
+        key: &str,
+        title: &str,
+        criteria: &[&str],
+    ) -> TaskId {
         let alice = self.person(store);
         let criteria = criteria
             .iter()
@@ -215,7 +226,7 @@ impl World {
             priority: 5,
             base: store.repo.head().unwrap().unwrap(),
             base_branch: "main".into(),
-            external: "KAN-80".into(),
+            external: key.into(),
             tags: Vec::new(),
             requester: "alice".parse().unwrap(),
         };

@@ -1,0 +1,10 @@
+//! `hangar verify`: every way of tampering is named and is exit 1, and what is honest is exit 0.
+
+mod documents;
+mod forge;
+mod forged;
+mod moved;
+mod policy;
+mod revisions;
+mod rewritten;
+mod whole;

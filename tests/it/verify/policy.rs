@@ -1,0 +1,172 @@
+//! The policy: tampered with, not the pinned one, and the two answers.
+
+use super::forge::{Forged, Plot};
+use hangar::model::codec;
+use hangar::model::outcome::Trust;
+use hangar::model::policy::{Members, Role, Root};
+use hangar::store::found::Draft;
+
+/// Publishes the next version of the policy, signed by alice.
+fn next_policy(forged: &Forged, edit: impl FnOnce(&mut Root, &mut Members)) {
+    let store = forged.store();
+    let newest = store.policy.newest();
+    let (mut root, mut members) = (newest.root.clone(), newest.members.clone());
+    members.version += 1;
+    members.previous = Some(newest.reference.digest);
+    let before = root.clone();
+    edit(&mut root, &mut members);
+    if root != before {
+        root.version += 1;
+        root.previous = Some(newest.root_digest);
+    }
+    let root = codec::encode(&root).unwrap();
+    members.root = codec::digest(&root);
+    let mut draft = Draft {
+        root,
+        members: codec::encode(&members).unwrap(),
+        root_signatures: Vec::new(),
+        members_signatures: Vec::new(),
+    };
+    let alice = forged.world.person.signer();
+    draft.sign_root(alice).unwrap();
+    draft.sign_members(alice).unwrap();
+    let tip = store.repo.read_ref(&store.layout.policy()).unwrap();
+    draft
+        .publish(
+            &store.repo,
+            &store.layout,
+            tip,
+            &"alice".parse().unwrap(),
+            store.clock,
+        )
+        .unwrap();
+}
+
+#[test]
+fn raised_minimums_do_not_falsify_what_was_valid() {
+    let forged = Forged::honest();
+    next_policy(&forged, |root, _| {
+        root.acceptance.trust = Trust::SealedLimits
+    });
+    let answer = forged.task();
+    answer
+        .names("newest", "`sealed+limits` is asked for")
+        .answers(true, false);
+    let forged = Forged::honest();
+    next_policy(&forged, |root, _| root.acceptance.approvers = 2);
+    forged
+        .task()
+        .names("newest", "1 of the 2 people")
+        .answers(true, false);
+    // Control: a new version that changes nothing of it.
+    let forged = Forged::honest();
+    next_policy(&forged, |root, _| root.acceptance.approval_days = 1);
+    let answer = forged.task();
+    answer.is_yes();
+    answer.answers(true, true);
+}
+
+#[test]
+fn keys_that_are_gone_and_roles_that_no_longer_suffice() {
+    for gone in ["worker", "grader"] {
+        let forged = Forged::honest();
+        next_policy(&forged, |_, members| {
+            members
+                .machine
+                .retain(|machine| machine.name.as_str() != gone);
+        });
+        let answer = forged.task();
+        answer
+            .names("newest", "does not give them")
+            .answers(true, false);
+    }
+}
+
+#[test]
+fn a_delivery_under_a_minimum_of_its_own_policy_was_never_valid() {
+    let forged = Forged::new(&Plot {
+        undelivered: true,
+        ..Plot::default()
+    });
+    next_policy(&forged, |root, _| root.acceptance.approvers = 2);
+    // The worker delivers under version 2 what one person approved.
+    let store = forged.store();
+    let host = forged.world.host();
+    let worker =
+        hangar::store::identity::Identity::of(&store.policy, host.worker.signer()).unwrap();
+    let dossier = forged.dossier();
+    let deliver = hangar::model::event::Change::Deliver {
+        branch: "refs/heads/x".into(),
+        commit: dossier.history.task.base,
+        run: dossier.runs[0].digest(),
+        grade: Some(dossier.grades[0].digest()),
+        manifest: Some(dossier.seals[0].digest()),
+    };
+    store
+        .change_task(&forged.id, &worker, |_| Ok(vec![deliver.clone()]))
+        .unwrap();
+    forged
+        .task()
+        .names("approval", "1 of 2 people")
+        .answers(false, false);
+}
+
+#[test]
+fn a_tampered_policy() {
+    let forged = Forged::honest();
+    let policy = "refs/hangar/policy";
+    let bytes = forged.read(policy, "members.toml");
+    let text = String::from_utf8(bytes.clone()).unwrap();
+    let changed = text.replace("role = \"worker\"", "role = \"grader\"");
+    assert_ne!(text, changed);
+    forged.rewrite_tip(policy, &[("members.toml", Some(changed.as_bytes()))]);
+    forged.task().names("policy", "signatures");
+    forged.rewrite_tip(policy, &[("members.toml", Some(&bytes))]);
+    forged.task().is_yes();
+}
+
+#[test]
+fn a_policy_that_is_not_the_pinned_one() {
+    let forged = Forged::honest();
+    let store = forged.store();
+    hangar::store::pins::record(&store.repo, &store.policy).unwrap();
+    let answer = forged.task();
+    answer.is_yes();
+    assert!(
+        answer.text.contains("this clone's own pin"),
+        "{}",
+        answer.text
+    );
+    // The default branch names another.
+    let line = format!("[trust]\nrepo = \"sha256:{}\"\n", "ab".repeat(32));
+    let file = forged.dir().join("hangar.toml");
+    let old = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, format!("{old}{line}")).unwrap();
+    forged.git(&["commit", "-q", "-a", "-m", "pin"]);
+    forged.task().names("pin", "it pins the policy");
+    // The one that is verified never decides about it.
+    let answer = forged.verify(&["main"]);
+    assert!(answer.faults().is_empty(), "{}", answer.text);
+    // A clone that has seen another policy.
+    let pin = forged.dir().join(".git/hangar/trust.toml");
+    let text = std::fs::read_to_string(&pin).unwrap();
+    let id = store.policy.repo().to_string();
+    std::fs::write(
+        &pin,
+        text.replace(&id, &format!("sha256:{}", "cd".repeat(32))),
+    )
+    .unwrap();
+    forged.task().names("pin", "this clone trusts");
+}
+
+#[test]
+fn a_member_may_not_become_approver_by_a_version_without_an_admin() {
+    // An honest second version, and the same signed by nobody.
+    let forged = Forged::honest();
+    next_policy(&forged, |_, members| members.person[0].role = Role::Admin);
+    forged.task().is_yes();
+    let folder = forged.git(&["ls-tree", "refs/hangar/policy", "members.sigs"]);
+    assert!(!folder.is_empty());
+    forged.rewrite_tip("refs/hangar/policy", &[("members.sigs", None)]);
+    forged.task().names("policy", "signatures");
+}

@@ -1,0 +1,216 @@
+//! `hangar verify REV`: exact, rebased, or no.
+
+use super::forge::{Forged, GOOD};
+use hangar::model::event::Change;
+
+fn answer_of(answer: &super::forge::Answer) -> String {
+    answer.json["revision"]["answer"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned()
+}
+
+#[test]
+fn the_delivered_commit_is_exact() {
+    let forged = Forged::honest();
+    let answer = forged.verify(&["hangar/KAN-80"]);
+    answer.is_yes();
+    assert_eq!(answer_of(&answer), "exact");
+}
+
+/// A branch at `from` with a commit on top that writes these files.
+fn commit(forged: &Forged, branch: &str, from: &str, files: &[(&str, &str)], message: &str) {
+    forged.git(&["checkout", "-q", "-B", branch, from]);
+    for (path, text) in files {
+        let path = forged.dir().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+    forged.git(&["add", "-A"]);
+    forged.git(&["commit", "-q", "--allow-empty", "-m", message]);
+    forged.git(&["checkout", "-q", "main"]);
+}
+
+#[test]
+fn a_delivered_revision_with_one_more_change() {
+    let forged = Forged::honest();
+    commit(
+        &forged,
+        "more",
+        "hangar/KAN-80",
+        &[("extra.txt", "x\n")],
+        "one more",
+    );
+    let answer = forged.verify(&["more"]);
+    assert_eq!(answer.code, Some(1), "{}", answer.text);
+    assert_eq!(answer_of(&answer), "no");
+    assert!(
+        answer
+            .text
+            .contains("differs from the recorded result in extra.txt"),
+        "{}",
+        answer.text
+    );
+    // The task itself is as good as before, and its branch may move on.
+    forged.git(&["branch", "-f", "hangar/KAN-80", "more"]);
+    let task = forged.task();
+    task.is_yes();
+    assert!(task.text.contains("has moved on"), "{}", task.text);
+    // Amended into the delivered commit, with its trailers.
+    forged.git(&["checkout", "-q", "more"]);
+    let message = forged.git(&["log", "-1", "--format=%B", "more~1"]);
+    forged.git(&["reset", "-q", "--soft", "main"]);
+    forged.git(&["commit", "-q", "-m", &message]);
+    forged.git(&["checkout", "-q", "main"]);
+    let answer = forged.verify(&["more"]);
+    assert_eq!(answer.code, Some(1), "{}", answer.text);
+    assert_eq!(answer_of(&answer), "no");
+}
+
+#[test]
+fn the_same_patch_on_another_base_is_rebased() {
+    let forged = Forged::honest();
+    let message = forged.git(&["log", "-1", "--format=%B", "hangar/KAN-80"]);
+    forged.git(&["commit", "-q", "--allow-empty", "-m", "meanwhile"]);
+    commit(
+        &forged,
+        "meanwhile",
+        "main",
+        &[("other.txt", "x\n")],
+        "other work",
+    );
+    forged.git(&["branch", "-f", "keep", "main"]);
+    forged.git(&["reset", "-q", "--hard", "meanwhile"]);
+    commit(&forged, "topic", "main", &[("calc.sh", GOOD)], &message);
+    let answer = forged.verify(&["topic"]);
+    answer.is_yes();
+    assert_eq!(answer_of(&answer), "rebased");
+    // Squashed without its trailers, it is found by its patch.
+    commit(
+        &forged,
+        "squashed",
+        "main",
+        &[("calc.sh", GOOD)],
+        "no trailer",
+    );
+    let answer = forged.verify(&["squashed"]);
+    answer.is_yes();
+    assert_eq!(answer_of(&answer), "rebased");
+    // Merged into the main branch.
+    forged.git(&["merge", "-q", "--no-ff", "-m", "merge", "topic"]);
+    let answer = forged.verify(&["main"]);
+    answer.is_yes();
+    assert_eq!(answer_of(&answer), "rebased");
+    // With a hidden second change before it, the branch as a whole is something else.
+    forged.git(&["reset", "-q", "--hard", "meanwhile"]);
+    commit(&forged, "evil", "main", &[("evil.sh", "x\n")], "quiet");
+    commit(&forged, "evil", "evil", &[("calc.sh", GOOD)], &message);
+    let answer = forged.verify(&["evil"]);
+    assert_eq!(answer.code, Some(1), "{}", answer.text);
+    assert_eq!(answer_of(&answer), "no");
+}
+
+#[test]
+fn a_revision_that_no_task_knows() {
+    let forged = Forged::honest();
+    let answer = forged.verify(&["main"]);
+    assert_eq!(answer.code, Some(1));
+    assert_eq!(answer_of(&answer), "no");
+    assert!(
+        answer.text.contains("no task delivered it"),
+        "{}",
+        answer.text
+    );
+    assert_eq!(answer.json["tasks"], serde_json::json!([]));
+    let none = forged.verify(&["no-such-thing"]);
+    assert_eq!(none.code, Some(2), "{}", none.text);
+}
+
+#[test]
+fn a_revision_that_names_a_task_of_another_repository() {
+    let forged = Forged::honest();
+    let foreign = "a".repeat(52);
+    commit(
+        &forged,
+        "foreign",
+        "main",
+        &[("x", "x\n")],
+        &format!("t\n\nHangar-Task: {foreign}\n"),
+    );
+    let answer = forged.verify(&["foreign"]);
+    assert_eq!(answer.code, Some(1));
+    assert_eq!(answer_of(&answer), "no");
+}
+
+#[test]
+fn commits_of_a_published_suite_are_left_out_and_forged_ones_are_not() {
+    let forged = Forged::honest();
+    let trailers = format!(
+        "Publish\n\nHangar-Task: {}\nHangar-Suite: published\n",
+        forged.id
+    );
+    commit(
+        &forged,
+        "suite",
+        "hangar/KAN-80",
+        &[("tests/sub.sh", "#!/bin/sh\n")],
+        &trailers,
+    );
+    // The trailer alone leaves nothing out.
+    let answer = forged.verify(&["suite"]);
+    assert_eq!(answer.code, Some(1), "{}", answer.text);
+    assert_eq!(answer_of(&answer), "no");
+    let store = forged.store();
+    let commit_id = store.repo.resolve("suite").unwrap();
+    let publish = Change::Publish {
+        manifest: forged.dossier().seals[0].digest(),
+        commit: commit_id,
+    };
+    let alice = forged.world.person(&store);
+    store
+        .change_task(&forged.id, &alice, |_| Ok(vec![publish.clone()]))
+        .unwrap();
+    let answer = forged.verify(&["suite"]);
+    answer.is_yes();
+    assert_eq!(answer_of(&answer), "exact");
+    assert_eq!(
+        answer.json["revision"]["left_out"][0],
+        commit_id.to_string()
+    );
+    // Another commit that borrows the trailers.
+    commit(
+        &forged,
+        "borrowed",
+        "suite",
+        &[("calc.sh", "echo evil\n")],
+        &trailers,
+    );
+    let answer = forged.verify(&["borrowed"]);
+    assert_eq!(answer.code, Some(1), "{}", answer.text);
+    assert_eq!(answer_of(&answer), "no");
+}
+
+#[test]
+fn a_name_that_means_two_things_is_refused() {
+    let forged = Forged::honest();
+    forged.git(&["branch", "KAN-80", "main"]);
+    let answer = forged.verify(&["KAN-80"]);
+    assert_eq!(answer.code, Some(2), "{}", answer.text);
+    forged.verify(&[forged.id.as_str()]).is_yes();
+    assert_eq!(forged.verify(&["refs/heads/KAN-80"]).code, Some(1));
+}
+
+#[test]
+fn an_exported_statement_names_commit_and_documents() {
+    let forged = Forged::honest();
+    let out = forged.verify(&["KAN-80", "--export", "in-toto"]);
+    assert_eq!(out.code, Some(0), "{}", out.text);
+    crate::cli_help::validate("verify-in-toto", &out.json);
+    assert_eq!(out.json["predicate"]["result"], "PASSED");
+    assert_eq!(
+        out.json["predicate"]["passedTests"],
+        serde_json::json!(["c1.1", "o1"])
+    );
+    let commit = forged.git(&["rev-parse", "hangar/KAN-80"]);
+    assert_eq!(out.json["subject"][0]["digest"]["gitCommit"], commit);
+}
