@@ -39,8 +39,10 @@ pub(super) fn run(context: &Context, args: &DemoArgs) -> Result<ExitStatus, CliE
     if !view.verified || !view.wrong_patch_refused {
         return Ok(ExitStatus::No);
     }
-    printer.notice("
-Every link was verified: policy, signatures, tests, patch, grade, commit.");
+    printer.notice(
+        "
+Every link was verified: policy, signatures, tests, patch, grade, commit.",
+    );
     Ok(status)
 }
 
