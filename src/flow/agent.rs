@@ -218,6 +218,7 @@ fn spec(
             idle: launch.idle,
         }],
         stop_on_failure: true,
+        deadline: None,
     })
 }
 

@@ -96,6 +96,7 @@ impl Bench<'_> {
             collect: Vec::new(),
             steps: calls.iter().map(step).collect(),
             stop_on_failure: false,
+            deadline: Some(suite.timeout()),
         }
     }
 

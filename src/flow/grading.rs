@@ -357,6 +357,7 @@ fn build_spec(plan: &Plan, tree: &Path, suite: &Suite, bench: &Bench<'_>) -> Spe
             idle: None,
         }],
         stop_on_failure: true,
+        deadline: None,
     }
 }
 

@@ -222,6 +222,7 @@ fn make(host: &Host<'_>, repo: &Repository, base: ObjectId, plan: &Plan) -> Resu
         collect: Vec::new(),
         steps: vec![step(plan, &toolbox, &setup, &proxy)],
         stop_on_failure: true,
+        deadline: None,
     };
     let outcome = host.run_shown(&spec)?;
     let refused = proxy

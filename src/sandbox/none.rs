@@ -45,9 +45,14 @@ impl Provider for None {
     ) -> Result<Outcome, Error> {
         refuse(spec)?;
         let mut outcome = Outcome::default();
+        let begun = Instant::now();
         for (index, step) in spec.steps.iter().enumerate() {
             events(Event::Started(index));
-            let ended = run_step(step, spec.limits.output, cancel, events)?;
+            let mut step = step.clone();
+            if let Some(deadline) = spec.deadline {
+                step.timeout = step.timeout.min(deadline.saturating_sub(begun.elapsed()));
+            }
+            let ended = run_step(&step, spec.limits.output, cancel, events)?;
             events(Event::Ended(index));
             let failed = ended.end != End::Exited(0);
             outcome.steps.push(ended);
@@ -265,6 +270,7 @@ mod tests {
                 idle: Option::None,
             }],
             stop_on_failure: false,
+            deadline: Option::None,
         }
     }
 

@@ -130,6 +130,9 @@ pub struct Spec {
     /// inside paths (see [`Outcome::collected`]). For what must never touch the host's disk, such
     /// as a writer's tests.
     pub collect: Vec<Collect>,
+    /// Wall clock for all steps together. A step that is running when it passes ends as
+    /// [`End::TimedOut`], and so does every step after it.
+    pub deadline: Option<Duration>,
     /// Steps, in order. The rest is skipped after one that did not exit with 0 when
     /// `stop_on_failure` is set.
     pub steps: Vec<Step>,

@@ -125,6 +125,7 @@ fn run(bench: &Bench, ids: &[TestId]) -> (RunReport, bool) {
         collect: Vec::new(),
         steps: calls.iter().map(step).collect(),
         stop_on_failure: false,
+        deadline: None,
     };
     let launcher = Launcher {
         program: PathBuf::from(env!("CARGO_BIN_EXE_hangar")),

@@ -135,6 +135,7 @@ fn run(launch: &Launch, src: &Path, proxy: Option<&Proxy>) -> Outcome {
             idle: launch.idle,
         }],
         stop_on_failure: true,
+        deadline: None,
     };
     let provider = Linux::new(Launcher {
         program: env!("CARGO_BIN_EXE_hangar").into(),

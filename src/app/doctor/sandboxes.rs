@@ -90,6 +90,7 @@ fn spec() -> Spec {
         collect: Vec::new(),
         steps: Vec::new(),
         stop_on_failure: false,
+        deadline: None,
     }
 }
 

@@ -55,7 +55,8 @@ pub(super) fn send_spec(socket: &UnixStream, spec: &Spec) -> io::Result<()> {
             .number(collect.max_files as u64);
     });
     out.list(&spec.steps, write_step);
-    out.number(spec.stop_on_failure.into());
+    out.number(spec.stop_on_failure.into())
+        .option(spec.deadline.map(nanoseconds));
     let head = Secret::new(out.finish());
     send(socket, kind::SPEC, head.expose())?;
     spec.files
@@ -142,6 +143,7 @@ fn read_head(head: &mut Reader<'_>) -> io::Result<Spec> {
         })?,
         steps: head.list(read_step)?,
         stop_on_failure: head.number()? != 0,
+        deadline: head.option()?.map(Duration::from_nanos),
     })
 }
 
@@ -310,6 +312,7 @@ mod tests {
                 idle: Some(Duration::from_secs(1)),
             }],
             stop_on_failure: true,
+            deadline: Some(Duration::from_secs(7)),
         }
     }
 

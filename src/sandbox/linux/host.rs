@@ -77,6 +77,7 @@ impl Provider for Linux {
                 idle: None,
             }],
             stop_on_failure: false,
+            deadline: None,
         };
         let unavailable = |reason: String| Unavailable {
             provider: NAME,

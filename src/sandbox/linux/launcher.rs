@@ -20,6 +20,7 @@ use rustix::process::{DumpableBehavior, Resource, Rlimit, Signal};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
 /// The user and group of sandboxed programs when hangar runs as root.
 pub(in crate::sandbox) const NOBODY: u32 = 65_534;
@@ -209,9 +210,16 @@ fn network(control: &UnixStream, spec: &Spec) -> Result<(), Stop> {
 }
 
 fn steps(common: &Common<'_>, outside: &Outside<'_>) -> Result<(), Stop> {
+    let begun = Instant::now();
     for step in &common.spec.steps {
         wire::send(outside.control, kind::STARTED, &[]).map_err(gone)?;
-        match step::run(common, step, outside)? {
+        let mut step = step.clone();
+        if let Some(deadline) = common.spec.deadline {
+            let left = deadline.saturating_sub(begun.elapsed());
+            // Nothing left: it is started all the same, so that it ends as one that had no time.
+            step.timeout = step.timeout.min(left.max(Duration::from_millis(1)));
+        }
+        match step::run(common, &step, outside)? {
             Ended::Abandoned => return Err(Stop::Gone),
             Ended::Step(end) => {
                 wire::send(outside.control, kind::ENDED, &end.encode()).map_err(gone)?;

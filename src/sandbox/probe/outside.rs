@@ -191,6 +191,7 @@ fn twin(spec: &Spec, program: PathBuf, bait: &Bait) -> Spec {
         collect: Vec::new(),
         steps,
         stop_on_failure: false,
+        deadline: None,
     }
 }
 

@@ -122,10 +122,28 @@ fn the_rest_is_skipped_after_a_failure_when_asked() {
             .run(&Spec {
                 steps: vec![sh("exit 1"), sh("exit 0")],
                 stop_on_failure: stop,
+                deadline: None,
                 ..spec()
             })
             .unwrap();
         assert_eq!(outcome.steps.len(), ran);
+    }
+}
+
+#[test]
+fn a_deadline_bounds_all_steps_together() {
+    for who in Who::all() {
+        let steps = vec![sh("exit 0"), sh("sleep 60"), sh("sleep 60")];
+        let deadline = Some(std::time::Duration::from_millis(400));
+        let outcome = who
+            .run(&Spec {
+                steps,
+                deadline,
+                ..spec()
+            })
+            .unwrap();
+        let ends: Vec<_> = outcome.steps.iter().map(|step| step.end).collect();
+        assert_eq!(ends, [End::Exited(0), End::TimedOut, End::TimedOut]);
     }
 }
 

@@ -118,6 +118,7 @@ pub(crate) fn spec() -> Spec {
         collect: Vec::new(),
         steps: Vec::new(),
         stop_on_failure: false,
+        deadline: None,
     }
 }
 
