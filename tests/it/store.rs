@@ -62,7 +62,7 @@ impl World {
                 .unwrap()
         };
         let (alice, worker) = (key("alice"), key("worker"));
-        let world = Self { alice, worker, dir };
+        let world = Self { dir, alice, worker };
         let repo = world.repo();
         let draft = Draft::founding(&world.root(), world.members(), world.alice.signer()).unwrap();
         let layout = Layout::of(&repo).unwrap();
