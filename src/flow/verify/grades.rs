@@ -93,7 +93,7 @@ fn consistent(case: &Case<'_>, grade: &Grade) -> Vec<String> {
         wrong.push("it names an older policy version than its manifest".into());
     }
     if let Some(named) = grade.run {
-        match case.run(named).map(|held| held.value()) {
+        match case.run(named).map(Held::value) {
             None => wrong.push(format!("run {} that it names is not here", named.short())),
             Some(run) => wrong.extend(of_run(grade, run)),
         }
@@ -154,7 +154,7 @@ fn delivered(case: &Case<'_>, grade: &Held<Grade>, sheet: &mut Sheet) {
     }
     match (value.run, delivery.map(|delivery| delivery.run)) {
         (Some(named), Some(run)) if named != run => {
-            fault("it names another run than the delivered one")
+            fault("it names another run than the delivered one");
         }
         (None, _) => sheet.note("the grade names no run: the patch was graded by itself"),
         _ => {}

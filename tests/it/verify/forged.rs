@@ -91,12 +91,8 @@ fn a_grade_that_claims_more_than_its_probes_and_its_adapter_show() {
     );
     grade(
         &|grade| {
-            drop(
-                grade
-                    .sandbox
-                    .probes
-                    .insert("host-secrets".into(), "open".into()),
-            )
+            let probes = &mut grade.sandbox.probes;
+            probes.insert("host-secrets".into(), "open".into());
         },
         "its probes show `none`",
     );
@@ -304,7 +300,8 @@ fn a_delivered_commit_with_another_tree() {
 #[test]
 fn a_delivery_that_names_other_documents() {
     let other = hangar::model::digest::Digest::of(b"another");
-    let cases: [(&dyn Fn(&mut Change), &str, &str); 3] = [
+    type Case<'a> = (&'a dyn Fn(&mut Change), &'a str, &'a str);
+    let cases: [Case<'_>; 3] = [
         (
             &|change| {
                 if let Change::Deliver { run, .. } = change {
