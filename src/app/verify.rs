@@ -246,7 +246,7 @@ fn revision(
     identities: &[Identity],
     answer: &mut Answer,
 ) -> Result<(), Error> {
-    let remote = here.remote()?;
+    let remote = pin::remote(here);
     let found = verify::revision(store, commit, &|branch| {
         pin::branch_tips(store, &remote, branch)
     })?;

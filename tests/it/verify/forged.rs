@@ -135,6 +135,27 @@ fn a_grade_of_another_patch_or_base() {
 }
 
 #[test]
+fn a_grade_that_overlooks_a_protected_path() {
+    let edit = |manifest: &mut Manifest| manifest.plan.protected = vec!["calc.sh".into()];
+    let forged = Forged::new(&Plot {
+        manifest: Some(&edit),
+        ..Plot::default()
+    });
+    forged
+        .task()
+        .names("grade", "changes the protected path `calc.sh`");
+    let edit = |manifest: &mut Manifest| {
+        manifest.plan.protected = vec!["calc.sh".into()];
+        manifest.plan.may_touch = vec!["calc.sh".into()];
+    };
+    let forged = Forged::new(&Plot {
+        manifest: Some(&edit),
+        ..Plot::default()
+    });
+    forged.task().is_yes();
+}
+
+#[test]
 fn a_grade_without_the_approval_that_was_used() {
     let edit = |grade: &mut Grade| grade.approvals.clear();
     let forged = Forged::new(&Plot {
