@@ -160,9 +160,10 @@ fn identities(here: &Here, store: &Store) -> Vec<Identity> {
 fn resolve(store: &Store, name: &str) -> Result<Target, Error> {
     if let Ok(id) = name.parse::<TaskId>() {
         let known = store.repo.read_ref(&store.layout.task(&id))?.is_some();
-        return match known {
-            true => Ok(Target::Task(id)),
-            false => Err(store::Error::NoTask(name.to_owned()).into()),
+        return if known {
+            Ok(Target::Task(id))
+        } else {
+            Err(store::Error::NoTask(name.to_owned()).into())
         };
     }
     let task = find_task(store, name)?;
@@ -245,7 +246,7 @@ fn revision(
     identities: &[Identity],
     answer: &mut Answer,
 ) -> Result<(), Error> {
-    let remote = here.remote()?;
+    let remote = pin::remote(here);
     let found = verify::revision(store, commit, &|branch| {
         pin::branch_tips(store, &remote, branch)
     })?;

@@ -139,8 +139,7 @@ impl Alias {
 
     /// Whether it is the name of a sentinel.
     pub fn is_sentinel(&self) -> bool {
-        let digits = self.0.strip_prefix('s');
-        digits.is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit()))
+        self.0.starts_with('s')
     }
 }
 

@@ -21,7 +21,7 @@ pub(super) fn check(
     if pins::pinned(&store.repo)?.is_some() {
         sources.push("this clone's own pin".to_owned());
     }
-    let tips = branch_tips(store, &here.remote()?, None);
+    let tips = branch_tips(store, &remote(here), None);
     if let Some(tip) = tips.into_iter().find(|tip| Some(*tip) != under)
         && let Some(named) = config_at(&store.repo, tip)?.and_then(|config| config.repo)
     {
@@ -57,6 +57,12 @@ pub(super) fn check(
         state,
         detail,
     })
+}
+
+/// The remote's name. Where the user's configuration can't be read, the usual one: verifying needs
+/// nothing of a user.
+pub(super) fn remote(here: &Here) -> String {
+    here.remote().unwrap_or_else(|_| "origin".to_owned())
 }
 
 /// Tips of a branch, as the remote last showed it, then here. Without a name: the default branch.

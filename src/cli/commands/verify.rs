@@ -3,6 +3,7 @@
 use crate::app::verify::{Answer, Subject, statement, verify};
 use crate::cli::{CliError, ExitStatus, context::Context};
 use crate::flow::verify::{Fault, Link, LinkState, Report, RevisionAnswer, Sameness};
+use crate::model::object_id::ObjectId;
 use crate::ui::{Label, escape, paint};
 use clap::{Args, ValueEnum};
 
@@ -116,20 +117,17 @@ fn revision(revision: &RevisionAnswer) -> String {
         Sameness::Rebased => ("rebased", Label::Good),
         Sameness::No => ("no", Label::Bad),
     };
-    let mut text = format!(
+    let text = format!(
         "\nRevision {}: {}, {}",
         paint(Label::Id, revision.commit.short()),
         paint(label, word),
         escape::line(&revision.detail)
     );
-    if !revision.left_out.is_empty() {
-        let left: Vec<_> = revision.left_out.iter().map(|id| id.short()).collect();
-        text.push_str(&format!(
-            "\n  left out, published tests: {}",
-            left.join(", ")
-        ));
+    if revision.left_out.is_empty() {
+        return text;
     }
-    text
+    let left: Vec<_> = revision.left_out.iter().map(ObjectId::short).collect();
+    format!("{text}\n  left out, published tests: {}", left.join(", "))
 }
 
 fn page(report: &Report, out: &mut Vec<String>) {

@@ -21,6 +21,7 @@ pub(super) fn check(case: &Case<'_>, sheet: &mut Sheet) -> Result<(), Error> {
         return Ok(());
     }
     let mut scanned = attachments(case, &marks, sheet)?;
+    let mut seen = None;
     if let Some(delivery) = case.delivery() {
         let place = format!("commit {}", delivery.commit.short());
         if let Ok(commit) = soften(case.store.repo.read_commit(delivery.commit))? {
@@ -28,9 +29,10 @@ pub(super) fn check(case: &Case<'_>, sheet: &mut Sheet) -> Result<(), Error> {
                 sheet.fault_at(Link, &place, "its message holds the mark of a hidden test");
             }
             scanned += tree(case, commit.tree, &marks, &place, sheet)?;
+            seen = Some(commit.tree);
         }
     }
-    if let Some((_, result)) = super::runs::result(case) {
+    if let Some((_, result)) = super::runs::result(case).filter(|(_, one)| Some(one.tree) != seen) {
         scanned += tree(case, result.tree, &marks, "the delivered result", sheet)?;
     }
     sheet.close(Link, format!("{scanned} files scanned, no mark found"));

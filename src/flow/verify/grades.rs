@@ -2,10 +2,13 @@
 //! grader that signs `accepted` over failing tests is noticed here.
 
 use super::LinkName::Grade as Link;
-use super::{Case, Sheet};
+use super::{Case, Sheet, soften};
+use crate::flow::Error;
 use crate::grade::adapter::adapter;
+use crate::grade::protect::Protection;
 use crate::model::grade::{Grade, GradeCounts, TestOutcome, TestResult};
 use crate::model::ids::Alias;
+use crate::model::listing::changes;
 use crate::model::manifest::{BaseStatus, Manifest};
 use crate::model::outcome::{FailureClass, Trust, Verdict};
 use crate::model::plan::Plan;
@@ -21,13 +24,13 @@ fn place(grade: &Held<Grade>) -> String {
     format!("grade {}", grade.digest().short())
 }
 
-pub(super) fn check(case: &Case<'_>, sheet: &mut Sheet) {
+pub(super) fn check(case: &Case<'_>, sheet: &mut Sheet) -> Result<(), Error> {
     if case.dossier.history.task.flow == Flow::Plain {
         sheet.skip(
             Link,
             "a plain task: nothing was graded, so nothing here shows that the work was done",
         );
-        return;
+        return Ok(());
     }
     for grade in &case.dossier.grades {
         for wrong in consistent(case, grade.value()) {
@@ -42,10 +45,13 @@ pub(super) fn check(case: &Case<'_>, sheet: &mut Sheet) {
                 case.dossier.grades.len()
             ),
         );
-        return;
+        return Ok(());
     };
     match (delivery.grade, case.delivered_grade()) {
-        (_, Some(grade)) => delivered(case, grade, sheet),
+        (_, Some(grade)) => {
+            delivered(case, grade, sheet);
+            untouched(case, grade, sheet)?;
+        }
         (Some(named), None) => sheet.fault(
             Link,
             format!(
@@ -68,6 +74,40 @@ pub(super) fn check(case: &Case<'_>, sheet: &mut Sheet) {
         )
     });
     sheet.close(Link, detail);
+    Ok(())
+}
+
+/// The delivered patch leaves the plan's protected paths alone, whatever the grade says.
+fn untouched(case: &Case<'_>, grade: &Held<Grade>, sheet: &mut Sheet) -> Result<(), Error> {
+    let (Some(seal), Some((base, result))) = (
+        case.dossier.seal(grade.value().manifest),
+        super::runs::result(case),
+    ) else {
+        return Ok(());
+    };
+    let plan = &seal.value().plan;
+    let framework = adapter(plan.framework);
+    let protection = match Protection::new(plan, framework.protected()) {
+        Ok(protection) => protection,
+        Err(error) => {
+            sheet.fault_at(Link, place(grade), format!("its plan: {error}"));
+            return Ok(());
+        }
+    };
+    let mut trees = case.trees.borrow_mut();
+    let base = soften(trees.files_of(base))?;
+    let tree = soften(trees.files(result.tree))?;
+    if let (Ok(base), Ok(tree)) = (base, tree) {
+        for path in protection.touched(&changes(&base.listing, &tree.listing)) {
+            let path = String::from_utf8_lossy(&path).escape_debug().to_string();
+            sheet.fault_at(
+                Link,
+                place(grade),
+                format!("the delivered patch changes the protected path `{path}`"),
+            );
+        }
+    }
+    Ok(())
 }
 
 /// What any grade must show, whether it was delivered or not.
@@ -93,7 +133,7 @@ fn consistent(case: &Case<'_>, grade: &Grade) -> Vec<String> {
         wrong.push("it names an older policy version than its manifest".into());
     }
     if let Some(named) = grade.run {
-        match case.run(named).map(|held| held.value()) {
+        match case.run(named).map(Held::value) {
             None => wrong.push(format!("run {} that it names is not here", named.short())),
             Some(run) => wrong.extend(of_run(grade, run)),
         }
@@ -154,7 +194,7 @@ fn delivered(case: &Case<'_>, grade: &Held<Grade>, sheet: &mut Sheet) {
     }
     match (value.run, delivery.map(|delivery| delivery.run)) {
         (Some(named), Some(run)) if named != run => {
-            fault("it names another run than the delivered one")
+            fault("it names another run than the delivered one");
         }
         (None, _) => sheet.note("the grade names no run: the patch was graded by itself"),
         _ => {}

@@ -284,12 +284,15 @@ fn cut_back(case: &Case<'_>, sheet: &mut Sheet) {
     }
 }
 
-/// The document embedded in an event by digest, with whatever signature beside it fits.
+/// A document embedded in an event: its bytes, and every signature that lies beside it.
+type Embedded = (Vec<u8>, Vec<Vec<u8>>);
+
+/// The document with this digest that an event embeds.
 pub(super) fn embedded(
     case: &Case<'_>,
     record: &Record,
     digest: Digest,
-) -> Result<Option<(Vec<u8>, Vec<Vec<u8>>)>, Error> {
+) -> Result<Option<Embedded>, Error> {
     let Some(folder) = case.past.folder(record) else {
         return Ok(None);
     };

@@ -199,7 +199,7 @@ pub fn verify_dossier(
     payload::check(&case, &mut sheet)?;
     let used = approvals::check(&case, &mut sheet)?;
     runs::check(&case, &mut sheet)?;
-    grades::check(&case, &mut sheet);
+    grades::check(&case, &mut sheet)?;
     commit::check(&case, &mut sheet)?;
     canary::check(&case, &mut sheet)?;
     newest::check(&case, &used, &mut sheet);

@@ -167,7 +167,7 @@ impl Look {
             };
             let text = String::from_utf8_lossy(&commit.message);
             let named = trailer(&text, TASK_TRAILER).and_then(|id| id.parse::<TaskId>().ok());
-            found.extend(named.filter(|id| !found.contains(id)).into_iter());
+            found.extend(named.filter(|id| !found.contains(id)));
         }
         Ok(found)
     }

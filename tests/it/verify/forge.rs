@@ -24,7 +24,7 @@ use hangar::model::run::{Kind, Run, RunOutcome, RunRole, SandboxRecord};
 use hangar::sandbox::probe::{CONFINED, SEALED};
 use hangar::store::Store;
 use hangar::store::chain::Content;
-use hangar::store::dossier::Dossier;
+use hangar::store::dossier::{Dossier, Held};
 use hangar::store::identity::Identity;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -432,7 +432,7 @@ impl Other<'_> {
             class,
         };
         let seal = dossier.seals.last().unwrap();
-        let approvals = dossier.decisions.iter().map(|held| held.digest()).collect();
+        let approvals = dossier.decisions.iter().map(Held::digest).collect();
         let mut grade = Grade {
             format: 1,
             repo: store.policy.repo(),

@@ -91,12 +91,8 @@ fn a_grade_that_claims_more_than_its_probes_and_its_adapter_show() {
     );
     grade(
         &|grade| {
-            drop(
-                grade
-                    .sandbox
-                    .probes
-                    .insert("host-secrets".into(), "open".into()),
-            )
+            let probes = &mut grade.sandbox.probes;
+            probes.insert("host-secrets".into(), "open".into());
         },
         "its probes show `none`",
     );
@@ -136,6 +132,27 @@ fn a_grade_of_another_patch_or_base() {
         &|grade| grade.manifest = grade.subject.patch,
         "no believed version",
     );
+}
+
+#[test]
+fn a_grade_that_overlooks_a_protected_path() {
+    let edit = |manifest: &mut Manifest| manifest.plan.protected = vec!["calc.sh".into()];
+    let forged = Forged::new(&Plot {
+        manifest: Some(&edit),
+        ..Plot::default()
+    });
+    forged
+        .task()
+        .names("grade", "changes the protected path `calc.sh`");
+    let edit = |manifest: &mut Manifest| {
+        manifest.plan.protected = vec!["calc.sh".into()];
+        manifest.plan.may_touch = vec!["calc.sh".into()];
+    };
+    let forged = Forged::new(&Plot {
+        manifest: Some(&edit),
+        ..Plot::default()
+    });
+    forged.task().is_yes();
 }
 
 #[test]
@@ -304,7 +321,8 @@ fn a_delivered_commit_with_another_tree() {
 #[test]
 fn a_delivery_that_names_other_documents() {
     let other = hangar::model::digest::Digest::of(b"another");
-    let cases: [(&dyn Fn(&mut Change), &str, &str); 3] = [
+    type Case<'a> = (&'a dyn Fn(&mut Change), &'a str, &'a str);
+    let cases: [Case<'_>; 3] = [
         (
             &|change| {
                 if let Change::Deliver { run, .. } = change {

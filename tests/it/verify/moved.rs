@@ -160,14 +160,14 @@ fn a_reseal_for_another_manifest_or_of_another_payload() {
     let forged = Forged::honest();
     let sealed = forged.read(&forged.sealed(), "sealed.age");
     reseal(&forged, &sealed, |reseal| {
-        reseal.manifest = Digest::of(b"another")
+        reseal.manifest = Digest::of(b"another");
     });
     forged.task().names("versions", "no version of this task");
 
     let forged = Forged::honest();
     let sealed = forged.read(&forged.sealed(), "sealed.age");
     reseal(&forged, &sealed, |reseal| {
-        reseal.ciphertext = Digest::of(b"another")
+        reseal.ciphertext = Digest::of(b"another");
     });
     forged
         .task()

@@ -46,7 +46,7 @@ fn next_policy(forged: &Forged, edit: impl FnOnce(&mut Root, &mut Members)) {
 fn raised_minimums_do_not_falsify_what_was_valid() {
     let forged = Forged::honest();
     next_policy(&forged, |root, _| {
-        root.acceptance.trust = Trust::SealedLimits
+        root.acceptance.trust = Trust::SealedLimits;
     });
     let answer = forged.task();
     answer
