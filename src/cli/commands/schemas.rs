@@ -1,7 +1,7 @@
 //! `hangar __schemas DIR`: writes the JSON schema of every answer. Hidden; a test compares the
 //! result with the committed folder.
 
-use crate::app::{config, doctor, harness, keys, policy, setup, tasks, verify};
+use crate::app::{acceptance, config, doctor, harness, keys, policy, setup, tasks, verify};
 use crate::base::files;
 use crate::cli::error::ErrorDocument;
 use schemars::{JsonSchema, Schema, generate::SchemaSettings};
@@ -27,6 +27,20 @@ const SCHEMAS: &[Entry] = &[
     ("task-retry", schema::<tasks::act::Acted>),
     ("task-delete", schema::<tasks::act::Acted>),
     ("task-comment", schema::<tasks::act::Acted>),
+    ("demo", schema::<acceptance::demo::DemoView>),
+    ("run", schema::<acceptance::run::RunView>),
+    ("submit", schema::<acceptance::run::RunView>),
+    ("deliver", schema::<acceptance::run::RunView>),
+    ("seal", schema::<acceptance::seal::Sealed>),
+    ("sealed-list", schema::<acceptance::sealed::SealedList>),
+    ("sealed-show", schema::<acceptance::sealed::SealedShow>),
+    ("sealed-reseal", schema::<acceptance::sealed::Resealed>),
+    ("sealed-publish", schema::<acceptance::sealed::Published>),
+    ("review", schema::<acceptance::review::Card>),
+    ("approve", schema::<acceptance::decide::Decided>),
+    ("reject", schema::<acceptance::decide::Decided>),
+    ("adjudicate", schema::<acceptance::decide::Adjudicated>),
+    ("grade", schema::<acceptance::grade::GradeView>),
     ("verify", schema::<verify::Answer>),
     ("verify-in-toto", schema::<verify::Statement>),
     ("policy-show", schema::<policy::PolicyView>),
