@@ -4,6 +4,7 @@ use super::pager;
 use super::style::{Label, paint};
 use super::table::Table;
 use anstream::{AutoStream, ColorChoice};
+use indicatif::ProgressBar;
 use serde::Serialize;
 use std::fmt;
 use std::io::{self, IsTerminal as _, Write};
@@ -53,6 +54,8 @@ enum Sink {
 pub struct Printer {
     settings: Settings,
     sink: Mutex<Sink>,
+    /// The progress line that was begun last.
+    line: Mutex<Option<ProgressBar>>,
 }
 
 impl Printer {
@@ -61,6 +64,7 @@ impl Printer {
         Self {
             settings,
             sink: Mutex::default(),
+            line: Mutex::default(),
         }
     }
 
@@ -149,6 +153,22 @@ impl Printer {
     pub fn detail(&self, text: impl fmt::Display) {
         if self.settings.verbose > 0 {
             self.stderr(&format!("{}\n", paint(Label::Dim, text)));
+        }
+    }
+
+    /// Remembers the progress line, so that questions can be asked beside it.
+    pub(super) fn set_line(&self, bar: &ProgressBar) {
+        if let Ok(mut line) = self.line.lock() {
+            *line = Some(bar.clone());
+        }
+    }
+
+    /// Runs `ask` with the progress line out of the way: it would draw over what is typed.
+    pub(super) fn without_line<T>(&self, ask: impl FnOnce() -> T) -> T {
+        let line = self.line.lock().ok().and_then(|line| line.clone());
+        match line {
+            Some(bar) => bar.suspend(ask),
+            None => ask(),
         }
     }
 

@@ -31,6 +31,7 @@ impl Progress {
         bar.set_message(escape::line(text).into_owned());
         if shown {
             bar.enable_steady_tick(Duration::from_millis(125));
+            printer.set_line(&bar);
         }
         Self { bar }
     }

@@ -66,7 +66,8 @@ impl<'a> Prompts<'a> {
         }
         let name = file.display().to_string();
         let prompt = format!("Passphrase of {}: ", escape::line(&name));
-        let typed = rpassword::prompt_password(prompt).ok()?;
+        let ask = || rpassword::prompt_password(prompt).ok();
+        let typed = self.printer.without_line(ask)?;
         (!typed.is_empty()).then(|| Secret::from(typed))
     }
 
@@ -74,14 +75,14 @@ impl<'a> Prompts<'a> {
         if !Printer::is_interactive() {
             return Err(PromptError::NoTerminal(what.into()));
         }
-        self.printer.stderr(&paint(Label::Heading, prompt));
         let mut answer = String::new();
-        let read = io::Read::take(io::stdin().lock(), MAX_ANSWER)
-            .read_line(&mut answer)
-            .map_err(|_| PromptError::Ended)?;
-        if read == 0 {
-            return Err(PromptError::Ended);
+        let read = self.printer.without_line(|| {
+            self.printer.stderr(&paint(Label::Heading, prompt));
+            io::Read::take(io::stdin().lock(), MAX_ANSWER).read_line(&mut answer)
+        });
+        match read {
+            Ok(0) | Err(_) => Err(PromptError::Ended),
+            Ok(_) => Ok(answer.trim().to_owned()),
         }
-        Ok(answer.trim().to_owned())
     }
 }

@@ -92,6 +92,7 @@ fn list(dir: &Path, env: &TestEnv) -> String {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "one task, told in order")]
 fn a_person_seals_approves_submits_and_gets_a_delivery() {
     let place = Place::new();
     place.refused(

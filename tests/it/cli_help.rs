@@ -185,3 +185,52 @@ pub(crate) fn validate(schema: &str, document: &serde_json::Value) {
         .collect();
     assert!(errors.is_empty(), "{errors:#?}\n{document:#}");
 }
+
+#[test]
+fn colour_and_notices_go_where_they_are_wanted() {
+    let env = TestEnv::new();
+    let dir = env.ready("repo");
+    let plain = env.hangar(&dir, &["policy", "show"]).success();
+    assert!(!plain.stdout.contains('\u{1b}'), "{plain}");
+    let bright = env
+        .hangar(&dir, &["policy", "show", "--color", "always"])
+        .success();
+    assert!(bright.stdout.contains("\u{1b}[1m"), "{bright}");
+    let json = env
+        .hangar(&dir, &["policy", "show", "--color", "always", "--json"])
+        .success();
+    assert!(!json.stdout.contains('\u{1b}'), "{json}");
+    let error = env
+        .hangar(&dir, &["task", "show", "none", "--color", "always"])
+        .exits(2);
+    assert!(error.stderr.contains("\u{1b}["), "{error}");
+    let told = env.hangar(&dir, &["task", "list"]).success();
+    assert_eq!(told.stderr, "no task\n");
+    let quiet = env.hangar(&dir, &["-q", "task", "list"]).success();
+    assert_eq!((quiet.stdout.as_str(), quiet.stderr.as_str()), ("", ""));
+}
+
+#[test]
+fn the_program_s_own_words_for_each_error_fit_the_documented_codes() {
+    let env = TestEnv::new();
+    let dir = env.ready("repo");
+    let task = env.hangar(&dir, &["task", "new", "x", "-c", "y"]).success();
+    let task = task.text().to_owned();
+    env.hangar(&dir, &["task", "enqueue", &task]).success();
+    for (args, code, kind) in [
+        (&["task", "show", "none"][..], 2, "usage"),
+        (&["-C", "/", "task", "list"], 3, "missing"),
+        (&["task", "delete", &task], 4, "refused"),
+        (&["deinit"], 6, "waiting"),
+        (&["task", "comment", &task, "-F", "missing"], 2, "usage"),
+    ] {
+        let json = [args, &["--json"]].concat();
+        let error = env.hangar(&dir, &json).exits(code).json_error();
+        validate("error", &error);
+        assert_eq!(
+            (&error["error"]["kind"], &error["error"]["code"]),
+            (&kind.into(), &code.into()),
+            "{args:?}"
+        );
+    }
+}
