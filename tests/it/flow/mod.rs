@@ -1,4 +1,4 @@
 //! The acceptance flow on a real repository, with real signatures, sealing and sandboxes.
 
 mod exec;
-mod world;
+pub(crate) mod world;
