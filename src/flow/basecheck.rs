@@ -21,7 +21,7 @@ use crate::model::plan::Plan;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-/// A base that is ready to be tested: written out, dependencies there, programs found.
+/// A base that is ready to be tested: dependencies there, programs found, written out, built.
 #[derive(Debug)]
 pub struct Ground {
     /// The base's tree, written out.
@@ -54,12 +54,26 @@ impl Ground {
             &tree,
             Some(crate::sandbox::owner()),
         )?;
-        Ok(Self {
+        let ground = Self {
             tree,
             prepared,
             toolbox,
             project,
             _scratch: scratch,
+        };
+        ground.build(host, plan)?;
+        Ok(ground)
+    }
+
+    /// The plan's build step: a base that is tested as it is graded.
+    fn build(&self, host: &Host<'_>, plan: &Plan) -> Result<(), Error> {
+        let suite = self.suite(plan, Vec::new());
+        self.bench(host, plan).build(&suite)?.map_err(|line| {
+            Error::missing(
+                format!("the `build` step fails on the base: {line}"),
+                "run its commands by hand on the base, without network, then correct `build` \
+                 under [grader] in hangar.toml",
+            )
         })
     }
 

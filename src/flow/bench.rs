@@ -52,6 +52,58 @@ impl Bench<'_> {
         adapter(self.plan.framework)
     }
 
+    /// Runs the plan's build step on the tree, without the sealed files and without network; what it
+    /// makes stays in the tree. The inner error is what it wrote last.
+    pub fn build(&self, suite: &Suite) -> Result<Result<(), String>, Error> {
+        if self.plan.build.trim().is_empty() {
+            return Ok(Ok(()));
+        }
+        self.host.stage("building");
+        let outcome = self.host.run_silent(&self.build_spec(suite))?;
+        let Some(step) = outcome.steps.first() else {
+            return Ok(Err("it could not be started".into()));
+        };
+        if step.end == spec::End::Exited(0) {
+            return Ok(Ok(()));
+        }
+        let text = String::from_utf8_lossy(&step.stderr);
+        let line = text.lines().rev().find(|line| !line.trim().is_empty());
+        Ok(Err(line.unwrap_or("no output").chars().take(200).collect()))
+    }
+
+    fn build_spec(&self, suite: &Suite) -> Spec {
+        let mut mounts = vec![Mount::ReadWrite {
+            host: self.tree.to_owned(),
+            inside: suite.layout.src.clone(),
+        }];
+        mounts.extend(self.toolbox.mounts());
+        mounts.extend(self.prepared.into_iter().flat_map(Prepared::mounts));
+        Spec {
+            mounts,
+            files: Vec::new(),
+            network: Network::None,
+            limits: limits(self.plan),
+            inner_domain: true,
+            hash_after: Vec::new(),
+            collect: Vec::new(),
+            steps: vec![Step {
+                argv: vec![
+                    "/bin/sh".into(),
+                    "-euc".into(),
+                    self.plan.build.clone().into(),
+                ],
+                env: suite.env(),
+                dir: suite.layout.src.clone(),
+                stdin: Vec::new(),
+                channel: false,
+                timeout: suite.timeout(),
+                idle: None,
+            }],
+            stop_on_failure: true,
+            deadline: None,
+        }
+    }
+
     /// Runs calls in one sandbox with the sealed files of `suite` laid last.
     pub fn run(&self, suite: &Suite, calls: Vec<Call>) -> Result<Ran, Error> {
         self.run_checked(suite, calls, &BTreeMap::new())

@@ -38,6 +38,15 @@ pub enum Error {
         /// What to do.
         remedy: String,
     },
+    /// Trouble outside this machine, such as a registry that can't be reached; running it again is
+    /// safe (7).
+    #[error("{what}")]
+    Outside {
+        /// What happened.
+        what: String,
+        /// What to do.
+        remedy: String,
+    },
     /// A person stopped it (130).
     #[error("interrupted")]
     Interrupted,
@@ -106,6 +115,14 @@ impl Error {
     /// Something is refused.
     pub fn refused(what: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self::Refused {
+            what: what.into(),
+            remedy: remedy.into(),
+        }
+    }
+
+    /// Something outside does not answer.
+    pub fn outside(what: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self::Outside {
             what: what.into(),
             remedy: remedy.into(),
         }

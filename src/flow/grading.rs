@@ -2,7 +2,7 @@
 
 use super::Error;
 use super::basecheck::project;
-use super::bench::{Bench, Ran, limits};
+use super::bench::{Bench, Ran};
 use super::host::Host;
 use super::prepare::prepare;
 use super::scratch::Scratch;
@@ -21,11 +21,9 @@ use crate::model::plan::Plan;
 use crate::model::policy::Acceptance;
 use crate::sandbox::Probes;
 use crate::sandbox::probe::State;
-use crate::sandbox::spec::{End, Mount, Network, Spec, Step};
 use crate::seal;
 use crate::store::Store;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// How many ordinary tests run among the sentinels.
@@ -224,21 +222,10 @@ impl<'a> Stage<'a> {
 
     /// The plan's build step, without the tests. Gives the reason where it fails.
     fn build(&self) -> Result<Option<String>, Error> {
-        if self.plan.build.trim().is_empty() {
-            return Ok(None);
-        }
-        self.host.stage("building");
-        let outcome = self.host.run_silent(&build_spec(
-            self.plan,
-            &self.tree,
-            &self.suite,
-            &self.bench(),
-        ))?;
-        let built = outcome
-            .steps
-            .first()
-            .is_some_and(|step| step.end == End::Exited(0));
-        Ok((!built).then(|| "the build step of the plan fails".into()))
+        let built = self.bench().build(&self.suite)?;
+        Ok(built
+            .err()
+            .map(|_| "the build step of the plan fails".into()))
     }
 
     /// Probes, the suite alone, then the sentinels among a random sample of it.
@@ -325,40 +312,6 @@ fn is_shielded(probes: &Probes) -> bool {
                 .get(*name)
                 .is_some_and(|probe| probe.state == State::Held)
         })
-}
-
-fn build_spec(plan: &Plan, tree: &Path, suite: &Suite, bench: &Bench<'_>) -> Spec {
-    let mut mounts = vec![Mount::ReadWrite {
-        host: tree.to_owned(),
-        inside: suite.layout.src.clone(),
-    }];
-    mounts.extend(bench.toolbox.mounts());
-    mounts.extend(
-        bench
-            .prepared
-            .into_iter()
-            .flat_map(super::prepare::Prepared::mounts),
-    );
-    Spec {
-        mounts,
-        files: Vec::new(),
-        network: Network::None,
-        limits: limits(plan),
-        inner_domain: true,
-        hash_after: Vec::new(),
-        collect: Vec::new(),
-        steps: vec![Step {
-            argv: vec!["/bin/sh".into(), "-euc".into(), plan.build.clone().into()],
-            env: suite.env(),
-            dir: suite.layout.src.clone(),
-            stdin: Vec::new(),
-            channel: false,
-            timeout: suite.timeout(),
-            idle: None,
-        }],
-        stop_on_failure: true,
-        deadline: None,
-    }
 }
 
 /// The items in an order that nobody can foresee (Fisher and Yates).

@@ -3,20 +3,24 @@
 //! `prepare` sees the base alone, never a patch and never a test. What it leaves is kept under a
 //! key made from everything that it could depend on.
 
+mod cargo;
+mod key;
+mod left;
+mod why;
+
 use super::Error;
+use super::basecheck::project;
 use super::host::Host;
 use super::scratch::Scratch;
 use super::tools::{Toolbox, find_program};
-use crate::base::files;
+use crate::base::files::{self, Attempt, Lock};
 use crate::config::registries::{self, Machine, Setup};
 use crate::git::Repository;
 use crate::grade::call::Layout;
-use crate::harness::egress::{Config, Proxy};
-use crate::model::digest::Digest;
+use crate::harness::egress::{Config, EgressRecord, Proxy};
 use crate::model::object_id::ObjectId;
 use crate::model::plan::Plan;
-use crate::sandbox::spec::{Bridge, End, LaidFile, Mount, Network, Spec, Step};
-use crate::sandbox::toolchain;
+use crate::sandbox::spec::{Bridge, End, LaidFile, Mount, Network, Spec, Step, StepOutcome};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
@@ -25,30 +29,15 @@ use std::time::Duration;
 
 /// Wall clock for fetching and building dependencies.
 const TIMEOUT: Duration = Duration::from_secs(1800);
+/// How often a lock that another process holds is tried.
+const LOCK_TURN: Duration = Duration::from_millis(100);
 /// Where the package clients' configuration is seen inside.
 const CLIENTS: &str = "/run/clients";
 /// Written last; a folder without it is unfinished and made anew.
 const COMPLETE: &str = "complete";
-/// Files at any depth that say which dependencies there are.
-const MANIFESTS: [&str; 18] = [
-    "requirements.txt",
-    "pyproject.toml",
-    "setup.py",
-    "setup.cfg",
-    "poetry.lock",
-    "uv.lock",
-    "pdm.lock",
-    "Pipfile",
-    "Pipfile.lock",
-    "package.json",
-    "package-lock.json",
-    "npm-shrinkwrap.json",
-    "yarn.lock",
-    "pnpm-lock.yaml",
-    "Cargo.toml",
-    "Cargo.lock",
-    "rust-toolchain.toml",
-    "constraints.txt",
+/// Programs that a step can use, where they are there.
+const PROGRAMS: [&str; 8] = [
+    "python3", "pip", "node", "npm", "cargo", "rustc", "git", "uv",
 ];
 
 /// Dependencies on the host's disk.
@@ -81,6 +70,7 @@ impl Prepared {
                 inside: "/node_modules".into(),
             });
         }
+        mounts.extend(cargo::folders(&self.root));
         mounts
     }
 }
@@ -96,20 +86,20 @@ pub fn prepare(
     if plan.prepare.trim().is_empty() {
         return Ok(None);
     }
-    let key = key(repo, base, plan)?;
+    let toolbox = toolbox(host);
+    let key = key::key(repo, base, plan, &toolbox)?;
     let root = host.cache_folder("prepared", &[key.as_bytes()]);
     let prepared = Prepared { root: root.clone() };
     if root.join(COMPLETE).exists() {
         return Ok(Some(prepared));
     }
-    let parent = root.parent().unwrap_or(Path::new("/"));
-    files::create_private_dir(parent)?;
-    let _lock = files::lock(&root.with_extension("lock"))?;
+    files::create_private_dir(root.parent().unwrap_or(Path::new("/")))?;
+    let _lock = lock(host, &root.with_extension("lock"))?;
     if root.join(COMPLETE).exists() {
         return Ok(Some(prepared));
     }
     host.stage("preparing dependencies");
-    let made = make(host, repo, base, plan)?;
+    let made = make(host, repo, base, plan, &toolbox)?;
     let renamed = fs::remove_dir_all(&root)
         .or_else(ignore_missing)
         .and_then(|()| fs::rename(made.path(), &root));
@@ -130,38 +120,40 @@ fn ignore_missing(error: std::io::Error) -> std::io::Result<()> {
     }
 }
 
-/// Everything that the result can depend on: the text of the step, every manifest and lockfile of
-/// the base, the machine.
-fn key(repo: &Repository, base: ObjectId, plan: &Plan) -> Result<Digest, Error> {
-    let tree = repo.read_commit(base)?.tree;
-    let mut bytes = b"hangar-prepared-1\n".to_vec();
-    let mut add = |part: &[u8]| {
-        bytes.extend((part.len() as u64).to_be_bytes());
-        bytes.extend(part);
-    };
-    add(plan.prepare.as_bytes());
-    add(std::env::consts::ARCH.as_bytes());
-    add(&fs::read("/etc/os-release").unwrap_or_default());
-    for name in ["python3", "node", "cargo"] {
-        let program = crate::base::process::find(Path::new(name));
-        let real = program.map(|program| toolchain::find(&program).program);
-        add(real.unwrap_or_default().as_os_str().as_encoded_bytes());
+/// The lock of one cache entry. Another process may hold it for as long as its own step takes.
+fn lock(host: &Host<'_>, path: &Path) -> Result<Lock, Error> {
+    let mut told = false;
+    loop {
+        if let Attempt::Taken(lock) = files::try_lock(path)? {
+            return Ok(lock);
+        }
+        host.check_cancel()?;
+        if !told {
+            host.stage("waiting for another process that prepares the same dependencies");
+            told = true;
+        }
+        std::thread::sleep(LOCK_TURN);
     }
-    for (path, entry) in repo.listing(tree)?.listing.iter() {
-        let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or(path);
-        let name = String::from_utf8_lossy(name);
-        let counts = MANIFESTS.contains(&name.as_ref())
-            || (name.starts_with("requirements") && name.ends_with(".txt"));
-        if counts {
-            add(path);
-            add(entry.sha256.as_bytes());
+}
+
+fn toolbox(host: &Host<'_>) -> Toolbox {
+    let mut toolbox = Toolbox::default();
+    for name in PROGRAMS {
+        if let Some(program) = find_program(host, name) {
+            toolbox.add(name, &program);
         }
     }
-    Ok(Digest::of(&bytes))
+    toolbox
 }
 
 /// Runs the step in a new scratch folder that holds `prepared` and `node_modules` afterwards.
-fn make(host: &Host<'_>, repo: &Repository, base: ObjectId, plan: &Plan) -> Result<Scratch, Error> {
+fn make(
+    host: &Host<'_>,
+    repo: &Repository,
+    base: ObjectId,
+    plan: &Plan,
+    toolbox: &Toolbox,
+) -> Result<Scratch, Error> {
     let machine = Machine {
         env: &host.env,
         toolchain: &host.user.toolchain,
@@ -169,13 +161,49 @@ fn make(host: &Host<'_>, repo: &Repository, base: ObjectId, plan: &Plan) -> Resu
     };
     let setup = registries::ask_all(&machine, &host.user.prepare_hosts)?;
     let scratch = Scratch::new(&host.cache)?;
-    let (prepared, modules, src) = (
-        scratch.folder("prepared")?,
-        scratch.folder("node_modules")?,
-        scratch.folder("src")?,
-    );
+    let folders = Folders {
+        prepared: scratch.folder("prepared")?,
+        modules: scratch.folder("node_modules")?,
+        src: scratch.folder("src")?,
+    };
     let tree = repo.read_commit(base)?.tree;
-    repo.materialise(tree, &src, Some(crate::sandbox::owner()))?;
+    repo.materialise(tree, &folders.src, Some(crate::sandbox::owner()))?;
+    let (step, records) = run(host, plan, toolbox, &setup, &folders)?;
+    if step.as_ref().map(|step| step.end) != Some(End::Exited(0)) {
+        return Err(why::failed(plan, step.as_ref(), &records));
+    }
+    let refused = why::refused(&records);
+    if !refused.is_empty() {
+        host.note(format!(
+            "`prepare` was refused hosts that are no registries, and ended well: {}",
+            refused.join(", ")
+        ));
+    }
+    let project = project(repo, base, plan)?;
+    left::refuse_copies(&folders.prepared, &project, plan)?;
+    if !project.tracks_node_modules {
+        left::node_modules(&folders.src, &folders.modules, &Layout::default().src)?;
+    }
+    cargo::keep(&setup, &folders.prepared, scratch.path())?;
+    crate::flow::scratch::remove(&folders.src);
+    Ok(scratch)
+}
+
+/// What the step sees and may change, on the host.
+struct Folders {
+    prepared: PathBuf,
+    modules: PathBuf,
+    src: PathBuf,
+}
+
+/// Runs the step: what it left, and what it asked of the network.
+fn run(
+    host: &Host<'_>,
+    plan: &Plan,
+    toolbox: &Toolbox,
+    setup: &Setup,
+    folders: &Folders,
+) -> Result<(Option<StepOutcome>, Vec<EgressRecord>), Error> {
     let proxy = Proxy::start(Config::new("prepare", setup.hosts.clone()))
         .map_err(|error| Error::missing(error.to_string(), "run the command again"))?;
     let bridges = proxy
@@ -186,25 +214,15 @@ fn make(host: &Host<'_>, repo: &Repository, base: ObjectId, plan: &Plan) -> Resu
             socket: bridge.socket.clone(),
         })
         .collect();
-    let mut toolbox = Toolbox::default();
-    for name in ["python3", "pip", "node", "npm", "cargo", "git"] {
-        if let Some(program) = find_program(host, name) {
-            toolbox.add(name, &program);
-        }
-    }
+    let layout = Layout::default();
+    let writable = |host: &Path, inside: PathBuf| Mount::ReadWrite {
+        host: host.to_owned(),
+        inside,
+    };
     let mut mounts = vec![
-        Mount::ReadWrite {
-            host: prepared,
-            inside: Layout::default().prepared,
-        },
-        Mount::ReadWrite {
-            host: modules,
-            inside: "/node_modules".into(),
-        },
-        Mount::ReadWrite {
-            host: src.clone(),
-            inside: Layout::default().src,
-        },
+        writable(&folders.prepared, layout.prepared),
+        writable(&folders.modules, "/node_modules".into()),
+        writable(&folders.src, layout.src),
     ];
     mounts.extend(toolbox.mounts());
     let shown = |path: &PathBuf| Mount::ReadOnly {
@@ -214,46 +232,18 @@ fn make(host: &Host<'_>, repo: &Repository, base: ObjectId, plan: &Plan) -> Resu
     mounts.extend(setup.read.iter().map(shown));
     let spec = Spec {
         mounts,
-        files: client_files(&setup),
+        files: client_files(setup),
         network: Network::Bridged(bridges),
         limits: super::bench::limits(plan),
         inner_domain: true,
         hash_after: Vec::new(),
         collect: Vec::new(),
-        steps: vec![step(plan, &toolbox, &setup, &proxy)],
+        steps: vec![step(plan, toolbox, setup, &proxy)],
         stop_on_failure: true,
         deadline: None,
     };
     let outcome = host.run_shown(&spec)?;
-    let refused = proxy
-        .finish()
-        .into_iter()
-        .filter(|record| !record.is_allowed())
-        .count();
-    let ended = outcome.steps.first().map(|step| step.end);
-    if ended != Some(End::Exited(0)) {
-        let tail = outcome
-            .steps
-            .first()
-            .map(|step| last_line(&step.stderr))
-            .unwrap_or_default();
-        let mut what = format!("the `prepare` step failed: {tail}");
-        if refused > 0 {
-            what.push_str(&format!(
-                " ({refused} requests to hosts outside the registries were refused)"
-            ));
-        }
-        return Err(Error::missing(
-            what,
-            "run its commands by hand, then correct `grader.prepare` in hangar.toml",
-        ));
-    }
-    fs::remove_dir_all(&src).map_err(|source| files::Error {
-        action: "remove",
-        path: src,
-        source,
-    })?;
-    Ok(scratch)
+    Ok((outcome.steps.into_iter().next(), proxy.finish()))
 }
 
 /// Configuration of the package clients, laid from memory: it may hold credentials.
@@ -280,6 +270,8 @@ fn step(plan: &Plan, toolbox: &Toolbox, setup: &Setup, proxy: &Proxy) -> Step {
         ("HOME", "/home/user".into()),
         ("LANG", "C.UTF-8".into()),
         ("CARGO_HOME", "/prepared/cargo".into()),
+        ("VIRTUAL_ENV", "/prepared/venv".into()),
+        ("UV_PROJECT_ENVIRONMENT", "/prepared/venv".into()),
         ("PIP_DISABLE_PIP_VERSION_CHECK", "1".into()),
         ("npm_config_update_notifier", "false".into()),
         ("npm_config_cache", "/tmp/npm".into()),
@@ -293,7 +285,11 @@ fn step(plan: &Plan, toolbox: &Toolbox, setup: &Setup, proxy: &Proxy) -> Step {
             .map(|(name, value)| (name.into(), value.into())),
     );
     Step {
-        argv: vec!["/bin/sh".into(), "-euc".into(), script(plan).into()],
+        argv: vec![
+            "/bin/sh".into(),
+            "-euc".into(),
+            script(plan, toolbox).into(),
+        ],
         env,
         dir: layout.src,
         stdin: Vec::new(),
@@ -303,22 +299,25 @@ fn step(plan: &Plan, toolbox: &Toolbox, setup: &Setup, proxy: &Proxy) -> Step {
     }
 }
 
-/// The step's text. `pip` means the one of `/prepared/venv`, which is made on first use.
-fn script(plan: &Plan) -> String {
-    let venv = if plan.prepare.contains("pip") {
-        "test -x /prepared/venv/bin/python || python3 -m venv /prepared/venv\n"
-    } else {
-        ""
-    };
-    format!("{venv}{}\n", plan.prepare)
+/// The step's text. `pip` means the one of `/prepared/venv`, which is made before.
+fn script(plan: &Plan, toolbox: &Toolbox) -> String {
+    let is_between = |c: char| c.is_whitespace() || ";&|()'\"`".contains(c);
+    let uses_pip = plan
+        .prepare
+        .split(is_between)
+        .any(|word| matches!(word, "pip" | "pip3"));
+    if !uses_pip {
+        return format!("{}\n", plan.prepare);
+    }
+    let python = toolbox.tools.path("python3");
+    format!(
+        "test -x /prepared/venv/bin/python || '{}' -m venv /prepared/venv\n{}\n",
+        python.display(),
+        plan.prepare
+    )
 }
 
-fn last_line(bytes: &[u8]) -> String {
-    let text = String::from_utf8_lossy(bytes);
-    let line = text
-        .lines()
-        .rev()
-        .find(|line| !line.trim().is_empty())
-        .unwrap_or("no output");
-    line.chars().take(200).collect()
+/// A text as TOML writes it.
+fn quoted(text: &str) -> String {
+    toml::Value::from(text).to_string()
 }

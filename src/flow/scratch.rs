@@ -88,7 +88,7 @@ fn sweep(root: &Path) {
 }
 
 /// Removes a folder, also where a program inside took its own write permission away.
-fn remove(path: &Path) {
+pub(super) fn remove(path: &Path) {
     if fs::remove_dir_all(path).is_ok() || !path.exists() {
         return;
     }

@@ -89,9 +89,9 @@ impl Toolbox {
 
 /// A program by the user's configuration, else by `PATH`.
 pub fn find_program(host: &Host<'_>, name: &str) -> Option<PathBuf> {
-    host.user
-        .toolchain
-        .get(name)
-        .cloned()
+    let named = |name: &str| host.user.toolchain.get(name).cloned();
+    named(name)
+        // The documented key is `python`; `python3` is what is looked for on `PATH`.
+        .or_else(|| named("python").filter(|_| name == "python3"))
         .or_else(|| process::find(Path::new(name)))
 }

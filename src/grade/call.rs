@@ -144,6 +144,13 @@ impl Tools {
             .unwrap_or_else(|| Path::new("/usr/bin").join(name))
     }
 
+    /// Every program by its name.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Path)> {
+        self.0
+            .iter()
+            .map(|(name, path)| (name.as_str(), path.as_path()))
+    }
+
     /// Folders of all programs, for `PATH`.
     pub fn folders(&self) -> Vec<PathBuf> {
         let mut folders: Vec<PathBuf> = self

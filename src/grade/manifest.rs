@@ -63,6 +63,13 @@ pub struct Project {
     pub tests: Vec<String>,
     /// Requirement lists at the root (`requirements*.txt`).
     pub lists: Vec<String>,
+    /// Name of the distribution that a Python project makes, where its manifest says it plainly.
+    pub name: Option<String>,
+    /// Packages without which the base's own tests can't run (Node): what the program depends on,
+    /// and what those tests name. A linter among the dependencies is none of them.
+    pub needed: BTreeSet<String>,
+    /// Whether the repository itself holds a `node_modules` at its root.
+    pub tracks_node_modules: bool,
 }
 
 impl Project {
@@ -74,22 +81,37 @@ impl Project {
             paths.retain(|path| ends.iter().any(|end| path.ends_with(end)));
             paths
         };
-        match framework {
+        let tracks_node_modules = tree
+            .paths
+            .iter()
+            .any(|path| path.starts_with("node_modules/"));
+        let project = match framework {
             Framework::Pytest | Framework::Unittest => Self {
                 own: python_modules(tree.paths),
                 declared: python_dependencies(tree),
                 tests: found(&[".py"]),
                 lists: requirement_lists(tree.paths),
-            },
-            Framework::Node => Self {
-                declared: node_dependencies(tree),
+                name: python_name(tree),
                 ..Self::default()
             },
+            Framework::Node => {
+                let tests = found(&[".js", ".mjs", ".cjs", ".ts", ".mts", ".cts"]);
+                Self {
+                    declared: node_dependencies(tree),
+                    needed: node_needed(tree, &tests),
+                    tests,
+                    ..Self::default()
+                }
+            }
             Framework::Cargo => Self {
                 declared: cargo_dependencies(tree),
                 ..Self::default()
             },
             Framework::Tap | Framework::Exec => Self::default(),
+        };
+        Self {
+            tracks_node_modules,
+            ..project
         }
     }
 
@@ -193,6 +215,45 @@ fn requirement(line: &str) -> Option<String> {
     let name = &line[..end];
     let fine = name.starts_with(|c: char| c.is_ascii_alphanumeric()) && name.len() <= 100;
     fine.then(|| name.to_ascii_lowercase().replace('_', "-"))
+}
+
+/// The name of the distribution, from `pyproject.toml`, `setup.cfg` or `setup.py`.
+fn python_name(tree: Tree<'_>) -> Option<String> {
+    let document = tree
+        .text("pyproject.toml")
+        .and_then(|text| text.parse::<toml::Table>().ok())
+        .unwrap_or_default();
+    let places = [
+        document.get("project"),
+        document.get("tool").and_then(|tool| tool.get("poetry")),
+    ];
+    let named = places
+        .into_iter()
+        .flatten()
+        .find_map(|place| place.get("name")?.as_str().map(str::to_owned));
+    named
+        .or_else(|| {
+            let text = tree.text("setup.cfg")?;
+            let mut lines = text
+                .lines()
+                .skip_while(|line| line.trim() != "[metadata]")
+                .skip(1)
+                .take_while(|line| !line.starts_with('['));
+            lines.find_map(|line| {
+                let (key, value) = line.split_once('=')?;
+                (key.trim() == "name").then(|| value.trim().to_owned())
+            })
+        })
+        .or_else(|| {
+            let text = tree.text("setup.py")?;
+            text.lines().find_map(|line| {
+                let value = line.trim().strip_prefix("name")?.trim_start();
+                let value = value.strip_prefix('=')?.trim_start();
+                let quote = value.chars().next().filter(|c| matches!(c, '"' | '\''))?;
+                value[1..].split(quote).next().map(str::to_owned)
+            })
+        })
+        .filter(|name| !name.is_empty() && name.len() <= 100)
 }
 
 fn pyproject(document: &toml::Table) -> Vec<String> {
@@ -318,6 +379,48 @@ fn node_dependencies(tree: Tree<'_>) -> BTreeSet<String> {
     names
 }
 
+/// See [`Project::needed`].
+fn node_needed(tree: Tree<'_>, tests: &[String]) -> BTreeSet<String> {
+    let package: serde_json::Value = tree
+        .text("package.json")
+        .and_then(|text| serde_json::from_str(&text).ok())
+        .unwrap_or_default();
+    let names = |key: &str| -> BTreeSet<String> {
+        let list = package.get(key).and_then(serde_json::Value::as_object);
+        list.into_iter()
+            .flat_map(|list| list.keys().cloned())
+            .collect()
+    };
+    let optional = names("optionalDependencies");
+    let mut needed: BTreeSet<String> = &names("dependencies") - &optional;
+    let mut open: BTreeSet<String> = &node_dependencies(tree) - &needed;
+    for path in tests {
+        if open.is_empty() {
+            break;
+        }
+        let text = tree.text(path).unwrap_or_default();
+        let named: Vec<String> = open
+            .iter()
+            .filter(|name| imports(&text, name))
+            .cloned()
+            .collect();
+        for name in named {
+            open.remove(&name);
+            needed.insert(name);
+        }
+    }
+    needed
+}
+
+/// Whether a text names a package as an import does: in quotes, perhaps with a path behind it.
+fn imports(text: &str, name: &str) -> bool {
+    text.match_indices(name).any(|(at, _)| {
+        let before = text[..at].chars().next_back();
+        let after = text[at + name.len()..].chars().next();
+        matches!(before, Some('"' | '\'' | '`')) && matches!(after, Some('"' | '\'' | '`' | '/'))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -375,6 +478,31 @@ mod tests {
         assert!(project.is_declared_dependency("@a/b"));
         assert!(project.is_declared_dependency("chai"));
         assert!(!project.is_declared_dependency("other"));
+    }
+
+    #[test]
+    fn a_linter_among_the_dependencies_is_not_needed_by_tests() {
+        let text = r#"{"dependencies": {"a": "1", "maybe": "1"}, "optionalDependencies": {"maybe": "1"},
+            "devDependencies": {"eslint": "9", "tape": "5", "@x/y": "1", "tap": "1"}}"#;
+        let test = "const test = require('tape'); import z from \"@x/y/z.js\"; // eslint-disable";
+        let files = [("package.json", text), ("tests/a.test.js", test)];
+        let needed = project(Framework::Node, &files).needed;
+        let names: Vec<&str> = needed.iter().map(String::as_str).collect();
+        assert_eq!(names, ["@x/y", "a", "tape"]);
+    }
+
+    #[test]
+    fn the_name_of_a_python_project_is_found_where_it_stands_plainly() {
+        let name = |file: (&str, &str)| project(Framework::Pytest, &[file]).name;
+        for (path, text) in [
+            ("pyproject.toml", "[project]\nname = 'My.Tool'\n"),
+            ("pyproject.toml", "[tool.poetry]\nname = 'My.Tool'\n"),
+            ("setup.cfg", "[x]\nname = no\n[metadata]\nname = My.Tool\n"),
+            ("setup.py", "setup(\n    name='My.Tool',\n)\n"),
+        ] {
+            assert_eq!(name((path, text)).as_deref(), Some("My.Tool"), "{text}");
+        }
+        assert_eq!(name(("setup.py", "setup(name=NAME)")), None);
     }
 
     #[test]

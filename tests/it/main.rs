@@ -18,6 +18,7 @@ mod docs_cli;
 mod docs_concepts;
 mod docs_example;
 mod docs_format;
+mod evidence_prepare;
 mod flow;
 mod git;
 mod grade_attacks_cargo;

@@ -29,7 +29,7 @@ impl From<Error> for CliError {
                 let remedy = remedy.clone();
                 with(ExitStatus::Refused, error, &remedy)
             }
-            Error::Agent { ref remedy, .. } => {
+            Error::Agent { ref remedy, .. } | Error::Outside { ref remedy, .. } => {
                 let remedy = remedy.clone();
                 with(ExitStatus::Trouble, error, &remedy)
             }

@@ -69,7 +69,7 @@ impl Adapter for Node {
             framework: Framework::Node,
             verify: "node --test".into(),
             prepare: if needs {
-                format!("{install} --ignore-scripts && cp -R node_modules/. /node_modules/")
+                format!("{install} --ignore-scripts")
             } else {
                 String::new()
             },
@@ -121,7 +121,7 @@ impl Adapter for Node {
         call.stdin = serde_json::json!({
             "nonce": call.nonce,
             "root": suite.layout.src.to_string_lossy(),
-            "declared": suite.project.declared,
+            "declared": suite.project.needed,
         })
         .to_string()
         .into_bytes();
@@ -322,11 +322,12 @@ fn needs(suite: &Suite, call: &Call, raw: &Raw) -> Vec<Missing> {
     }
     for name in answer.missing.into_iter().take(100) {
         let remedy = if suite.plan.prepare.is_empty() {
-            "add to hangar.toml, under [grader]: prepare = \"npm ci --ignore-scripts \
-             && cp -R node_modules/. /node_modules/\""
+            // npm ci wants a lock file; what it leaves in `node_modules` is moved by the flow.
+            "add to hangar.toml, under [grader]: prepare = \"npm ci --ignore-scripts\" (npm install \
+             where there is no lock file)"
                 .to_owned()
         } else {
-            "make `prepare` in hangar.toml leave it in /node_modules".to_owned()
+            "make `prepare` in hangar.toml install it".to_owned()
         };
         missing.push(Missing {
             what: format!("the dependency {name} is declared but not installed"),

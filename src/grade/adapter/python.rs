@@ -292,6 +292,9 @@ pub(super) fn read_preflight(
             .filter(|frame| failure(suite, frame) == Outcome::Environment)
             .map(|frame| frame.module.as_str())
             .collect();
+        if modules.is_empty() {
+            missing.extend(nothing_loads(suite, &frames, &stderr));
+        }
         for module in modules {
             missing.push(Missing {
                 what: format!("the dependency {module} is declared but not installed"),
@@ -303,6 +306,52 @@ pub(super) fn read_preflight(
         }
     }
     missing
+}
+
+/// A base none of whose own test files can be loaded says nothing about hidden tests: what they
+/// need (a generated file, an undeclared package, a plugin) is not there.
+fn nothing_loads(suite: &Suite, frames: &frames::Frames, stderr: &str) -> Option<Missing> {
+    let remedy = "let `prepare` install it, `build` generate it, or `plugins`, `options` and `env` \
+                  name it, in hangar.toml under [grader]";
+    let found = |why: String| {
+        Some(Missing {
+            what: format!("the base's own tests can't be loaded: {why}"),
+            remedy: remedy.into(),
+        })
+    };
+    // Internal error and usage error: the runner itself stopped, for example in a conftest.py.
+    if let Some(status @ (3 | 4)) = frames.status {
+        let last = stderr.lines().rev().find(|line| !line.trim().is_empty());
+        let last: String = last.unwrap_or_default().trim().chars().take(200).collect();
+        return found(format!("the runner stops with status {status}: {last}"));
+    }
+    let files: BTreeSet<&str> = suite
+        .project
+        .tests
+        .iter()
+        .map(String::as_str)
+        .filter(|path| is_test_file(path))
+        .collect();
+    let failed: Vec<&Frame> = frames
+        .files
+        .iter()
+        .filter(|frame| frame.outcome == "failed" && files.contains(frame.id.as_str()))
+        .collect();
+    if files.is_empty() || failed.len() < files.len() {
+        return None;
+    }
+    let modules: BTreeSet<&str> = failed
+        .iter()
+        .map(|frame| frame.module.as_str())
+        .filter(|module| !module.is_empty())
+        .collect();
+    let why = if modules.is_empty() {
+        "each file fails while it is imported".to_owned()
+    } else {
+        let modules: Vec<&str> = modules.into_iter().take(5).collect();
+        format!("there is no module {}", modules.join(", "))
+    };
+    found(why)
 }
 
 fn prepare_line(suite: &Suite, runner: Option<&str>) -> String {
