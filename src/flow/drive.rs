@@ -137,6 +137,59 @@ pub fn drive(
     Ok(stop)
 }
 
+/// Hands in a person's own patch and goes on without agents. The task is claimed first, so that a
+/// patch that comes while somebody works leaves nothing behind.
+pub fn submit(
+    host: &Host<'_>,
+    store: &Store,
+    id: &TaskId,
+    person: &Identity<'_>,
+    subject: &Subject,
+) -> Result<Stop, Error> {
+    let hold = claim::take(host, store, id)?;
+    let stopped = hand_in(store, id, person, subject)
+        .and_then(|()| steps(host, store, id, None, Agents::Refuse));
+    let released = claim::release(host, store, id, &hold);
+    let stop = stopped?;
+    released?;
+    Ok(stop)
+}
+
+fn hand_in(
+    store: &Store,
+    id: &TaskId,
+    person: &Identity<'_>,
+    subject: &Subject,
+) -> Result<(), Error> {
+    let dossier = store.dossier(id)?;
+    let settings = &store.policy.newest().root.acceptance;
+    let Next::Implement { manifest, .. } = stage::next(&dossier, settings, store.clock.now())
+    else {
+        return Err(Error::refused(
+            "the task moved on meanwhile",
+            "see `hangar task show`",
+        ));
+    };
+    if subject.changes().is_empty() {
+        return Err(Error::refused(
+            "the revision changes nothing compared with the task's base",
+            "commit your work, then submit it",
+        ));
+    }
+    let graded = dossier.grades.iter().any(|held| {
+        let grade = held.value();
+        Some(grade.manifest) == manifest && grade.subject.patch == subject.patch && !grade.void
+    });
+    if graded {
+        return Err(Error::refused(
+            "this very patch was graded already",
+            "see `hangar task show`; submit another patch",
+        ));
+    }
+    implementer::submit(store, &dossier, person, manifest, subject)?;
+    Ok(())
+}
+
 fn steps(
     host: &Host<'_>,
     store: &Store,

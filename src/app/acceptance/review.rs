@@ -137,8 +137,8 @@ pub struct Seen {
     pub manifest: Digest,
     /// First look at it, in seconds since 1970.
     pub first: i64,
-    /// Files that were opened.
-    pub files: Vec<String>,
+    /// Files that were opened, each as a digest of manifest and path: names of tests stay inside.
+    pub files: Vec<Digest>,
 }
 
 fn seen_path(store: &Store, id: &TaskId) -> PathBuf {
@@ -338,10 +338,10 @@ fn remember(
         first: store.clock.now().as_second(),
         files: Vec::new(),
     });
-    now.files.extend(shown.iter().map(|file| file.path.clone()));
+    let mark = |file: &Shown| Digest::of(format!("{} {}", seal.digest(), file.path).as_bytes());
+    now.files.extend(shown.iter().map(mark));
     now.files.sort();
     now.files.dedup();
-    // Names of sealed files are no test text, but they stay out of the refs: this is local.
     let path = seen_path(store, id);
     if let Some(folder) = path.parent() {
         files::create_private_dir(folder)?;

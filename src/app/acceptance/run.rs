@@ -4,7 +4,6 @@ use super::machine::{Watch, host};
 use crate::app::{Error, Here};
 use crate::flow;
 use crate::flow::drive::{Agents, Stop, drive};
-use crate::flow::implementer;
 use crate::flow::stage::{self, Contradiction, Next};
 use crate::model::authority::{Act, may};
 use crate::model::digest::Digest;
@@ -50,13 +49,16 @@ pub struct RunView {
     /// Trust, verdict and secrecy of the last grade.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub grade: Option<GradeWords>,
+    /// Rounds that are left for an implementation, where one is needed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rounds_left: Option<u32>,
     /// Why a task ended, as its events say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
 }
 
 /// The three words that a grade stands on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct GradeWords {
     /// Whether it accepts.
     pub accepted: bool,
@@ -70,6 +72,9 @@ pub struct GradeWords {
     pub verdict: Verdict,
     /// How well the tests were hidden.
     pub secrecy: Secrecy,
+    /// Why it does not accept; empty when it does.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub reasons: Vec<String>,
 }
 
 /// Why a run stopped.
@@ -156,11 +161,11 @@ pub fn submit(
     let store = here.store()?;
     let dossier = store.dossier_of(store.find_task(task)?)?;
     let settings = &store.policy.newest().root.acceptance;
-    let manifest = match stage::next(&dossier, settings, store.clock.now()) {
-        Next::Implement { manifest, .. } => manifest,
-        Next::Enqueue if dossier.history.task.flow == crate::model::task::Flow::Plain => None,
+    match stage::next(&dossier, settings, store.clock.now()) {
+        Next::Implement { .. } => {}
+        Next::Enqueue if dossier.history.task.flow == crate::model::task::Flow::Plain => {}
         other => return Err(not_now(&other).into()),
-    };
+    }
     let signer = here.signer(&store, ask)?;
     let person = Identity::of(&store.policy, &signer)?;
     if !may(&person.actor, Act::Submit, &dossier.history.task.requester) {
@@ -173,9 +178,8 @@ pub fn submit(
     enqueue(here, &store, &dossier, ask)?;
     let commit = store.repo.resolve(rev)?;
     let subject = super::grade::subject_of_commit(&store, dossier.history.task.base, commit)?;
-    implementer::submit(&store, &dossier, &person, manifest, &subject)?;
     let id = dossier.id().clone();
-    let stop = drive(&host, &store, &id, None, Agents::Refuse)?;
+    let stop = flow::drive::submit(&host, &store, &id, &person, &subject)?;
     view(&store, &id, stop)
 }
 
@@ -246,6 +250,14 @@ fn view(store: &Store, id: &TaskId, stop: Stop) -> Result<RunView, Error> {
             .map(|delivery| short_branch(&delivery.branch)),
         commit: task.delivery.as_ref().map(|delivery| delivery.commit),
         grade: dossier.grades.last().map(|held| words(held.value())),
+        rounds_left: match stage::next(&dossier, settings, store.clock.now()) {
+            Next::Implement {
+                round,
+                manifest: Some(_),
+                ..
+            } => Some((settings.max_rounds + 2).saturating_sub(round)),
+            _ => None,
+        },
         summary: (!task.summary.is_empty()).then(|| task.summary.clone()),
     };
     view.stopped = match stop {
@@ -282,5 +294,6 @@ fn words(grade: &crate::model::grade::Grade) -> GradeWords {
         trust: grade.trust,
         verdict: grade.verdict,
         secrecy: grade.secrecy,
+        reasons: grade.reasons.clone(),
     }
 }

@@ -21,7 +21,7 @@ use crate::model::ids::TaskId;
 use crate::model::manifest::{Counts, Writer};
 use crate::model::outcome::TestId;
 use crate::model::plan::Plan;
-use crate::model::task::State;
+use crate::model::task::{Flow, State};
 use crate::store::Store;
 use crate::store::dossier::Dossier;
 use crate::store::identity::Identity;
@@ -99,6 +99,13 @@ pub fn seal(
 }
 
 fn check_stage(store: &Store, dossier: &Dossier) -> Result<(), Error> {
+    if dossier.history.task.flow == Flow::Plain {
+        return Err(flow::Error::refused(
+            "a plain task is delivered without hidden tests",
+            "make a test-first task (`hangar task new --test-first`)",
+        )
+        .into());
+    }
     let settings = &store.policy.newest().root.acceptance;
     match stage::next(dossier, settings, store.clock.now()) {
         Next::Enqueue | Next::Write { .. } | Next::AwaitApproval { .. } => Ok(()),

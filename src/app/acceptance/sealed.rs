@@ -187,6 +187,17 @@ pub fn publish(
                 "there is nothing to publish",
             )
         })?;
+    if let Some((published, commit)) = &state.published {
+        return Err(flow::Error::refused(
+            format!(
+                "the tests {} were published already, as {}",
+                published.short(),
+                commit.short()
+            ),
+            "there is nothing left to do",
+        )
+        .into());
+    }
     let opened = version::open(
         &store,
         &dossier,

@@ -68,6 +68,11 @@ pub(super) fn tell(context: &Context, view: &RunView) -> ExitStatus {
             grade.passed, grade.expected, grade.trust, grade.verdict, grade.secrecy
         ));
     }
+    for reason in view.grade.iter().flat_map(|grade| &grade.reasons) {
+        context
+            .printer
+            .line(format!("reason     {}", escape::line(reason)));
+    }
     let id = view.id.short();
     let line = match view.stopped {
         Stopped::WaitingForApproval => format!(
@@ -101,7 +106,11 @@ pub(super) fn tell(context: &Context, view: &RunView) -> ExitStatus {
                 .unwrap_or_default()
         ),
         Stopped::Delivered => delivered("delivered", view),
-        Stopped::NotAccepted => delivered("draft", view),
+        Stopped::NotAccepted => format!(
+            "failed     all rounds are used; the last result is on {}\nnext       {}",
+            escape::line(view.branch.as_deref().unwrap_or_default()),
+            paint(Label::Command, format!("hangar task retry {id}"))
+        ),
         Stopped::Rejected => {
             "rejected   too many versions of the hidden tests were rejected".to_owned()
         }

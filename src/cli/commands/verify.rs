@@ -202,7 +202,9 @@ fn line(report: &Report, out: &mut Vec<String>) {
 
 fn conclusion(answer: &Answer, all: bool) -> String {
     if answer.accepted {
-        let words = if all {
+        let words = if all && answer.tasks.is_empty() {
+            "This clone holds no task: nothing was verified."
+        } else if all {
             "Nothing here is at fault."
         } else {
             "A stranger would accept this."
