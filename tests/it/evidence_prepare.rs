@@ -41,7 +41,6 @@ impl Base {
     /// Runs `work` on this machine, with what its user has configured for the package clients.
     fn on_host<T>(&self, work: impl FnOnce(&mut Host<'_>, &Repository) -> T) -> T {
         let say = |progress: Progress| {
-            eprintln!("{progress:?}");
             self.said.borrow_mut().push(progress);
         };
         let mut host: Host<'_> = self.world.host();
@@ -112,7 +111,11 @@ impl Base {
             .flatten();
         entries
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-            .filter(|name| !name.ends_with(".lock"))
+            .filter(|name| {
+                std::path::Path::new(name)
+                    .extension()
+                    .is_none_or(|end| end != "lock")
+            })
             .collect()
     }
 }
