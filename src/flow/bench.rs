@@ -10,6 +10,7 @@ use crate::grade::call::{Call, End, Hit, Layout, Raw};
 use crate::grade::suite::Suite;
 use crate::model::digest::Digest;
 use crate::model::plan::Plan;
+use crate::sandbox;
 use crate::sandbox::spec::{
     self, LaidFile, Limits, Mount, Network, Outcome, Spec, Step, StepOutcome,
 };
@@ -118,7 +119,7 @@ impl Bench<'_> {
         before: &BTreeMap<Vec<u8>, Digest>,
     ) -> Result<Ran, Error> {
         let spec = self.spec(suite, &calls);
-        let outcome = self.host.run_silent(&spec)?;
+        let outcome = self.host.run_silent(&spec).map_err(without_paths)?;
         Ok(Ran {
             tests_intact: tests_intact(suite, &outcome),
             tree_intact: tree_intact(suite, before, &outcome),
@@ -168,6 +169,25 @@ impl Bench<'_> {
             mode: if file.executable { 0o555 } else { 0o444 },
         });
         scripts.chain(sealed).collect()
+    }
+}
+
+/// A fault of the sandbox without the path it names: inside, names are chosen by the patch or are
+/// those of hidden tests.
+fn without_paths(error: Error) -> Error {
+    match error {
+        Error::Sandbox(sandbox::Error::Blocked { what, .. }) => Error::refused(
+            format!("the tree stands in the way of the hidden tests: hangar cannot {what}"),
+            "let the patch leave the folders of tests as they are",
+        ),
+        Error::Sandbox(sandbox::Error::Setup { what, source, .. }) => {
+            Error::Sandbox(sandbox::Error::Setup {
+                what,
+                path: None,
+                source,
+            })
+        }
+        other => other,
     }
 }
 

@@ -3,6 +3,7 @@
 use super::Error;
 use super::basecheck::project;
 use super::bench::{Bench, Ran};
+use super::frozen;
 use super::host::Host;
 use super::prepare::prepare;
 use super::scratch::Scratch;
@@ -147,7 +148,8 @@ struct Stage<'a> {
     opened: &'a Opened,
     plan: &'a Plan,
     graded: GradedTree,
-    scratch: Scratch,
+    protection: &'a Protection,
+    _scratch: Scratch,
     tree: std::path::PathBuf,
     prepared: Option<super::prepare::Prepared>,
     toolbox: Toolbox,
@@ -162,7 +164,7 @@ impl<'a> Stage<'a> {
         opened: &'a Opened,
         subject: &Subject,
         plan: &'a Plan,
-        protection: &Protection,
+        protection: &'a Protection,
     ) -> Result<Self, Error> {
         let sealed: Vec<&[u8]> = opened
             .payload
@@ -201,7 +203,8 @@ impl<'a> Stage<'a> {
             opened,
             plan,
             graded,
-            scratch,
+            protection,
+            _scratch: scratch,
             tree,
             prepared,
             toolbox,
@@ -220,12 +223,22 @@ impl<'a> Stage<'a> {
         }
     }
 
+    fn has_build(&self) -> bool {
+        !self.plan.build.trim().is_empty()
+    }
+
     /// The plan's build step, without the tests. Gives the reason where it fails.
     fn build(&self) -> Result<Option<String>, Error> {
-        let built = self.bench().build(&self.suite)?;
-        Ok(built
-            .err()
-            .map(|_| "the build step of the plan fails".into()))
+        if self.bench().build(&self.suite)?.is_err() {
+            return Ok(Some("the build step of the plan fails".into()));
+        }
+        if !self.has_build() {
+            return Ok(None);
+        }
+        let bent = frozen::bent(&self.tree, &self.graded.tree, self.protection)?;
+        let reason =
+            format!("the build step changes {bent} paths where tests lie or that are protected");
+        Ok((bent > 0).then_some(reason))
     }
 
     /// Probes, the suite alone, then the sentinels among a random sample of it.
@@ -247,11 +260,7 @@ impl<'a> Stage<'a> {
         }
         self.host
             .stage(format!("running {} hidden tests", expected.len()));
-        let before = if self.plan.build.trim().is_empty() {
-            self.before()
-        } else {
-            BTreeMap::new()
-        };
+        let before = self.before();
         let first = bench.run_checked(&self.suite, calls, &before)?;
         let report = framework.read(&self.suite, &expected, &first.calls);
         let (sentinels, second) = self.sentinels(&bench, &expected, &before)?;
@@ -293,10 +302,12 @@ impl<'a> Stage<'a> {
 
     /// What every file of the graded tree must still hold after the run.
     fn before(&self) -> BTreeMap<Vec<u8>, Digest> {
-        let _ = self.scratch.path();
+        // A build step may have changed the rest, and did so before the tests were there.
+        let counts = |path: &[u8]| !self.has_build() || self.protection.guards(path);
         self.graded
             .tree
             .iter()
+            .filter(|(path, _)| counts(path))
             .map(|(path, entry)| (path.to_vec(), entry.sha256))
             .collect()
     }

@@ -11,6 +11,7 @@ pub mod decide;
 pub mod delivery;
 pub mod drive;
 mod error;
+pub mod frozen;
 pub mod grading;
 pub mod host;
 pub mod implementer;

@@ -26,7 +26,8 @@ impl Default for Layout {
     fn default() -> Self {
         Self {
             src: "/src".into(),
-            runners: "/run/r".into(),
+            // In the root folder, which nothing inside can write to.
+            runners: "/r".into(),
             scratch: "/tmp".into(),
             prepared: "/prepared".into(),
         }

@@ -141,6 +141,13 @@ impl Protection {
         self.tests.matches(path)
     }
 
+    /// Whether a path may not change once the graded tree stands: it lies where tests lie, is in
+    /// their way, or is protected.
+    pub fn guards(&self, path: &[u8]) -> bool {
+        let protected = self.protected.matches(path) && !self.may_touch.matches(path);
+        protected || self.tests.matches(path) || self.tests.is_in_the_way(path)
+    }
+
     /// Protected paths that a patch changes without leave. What lies where tests lie is not among
     /// them: it is put back to base and never run.
     pub fn touched(&self, changes: &BTreeMap<Vec<u8>, Change>) -> Vec<Vec<u8>> {

@@ -10,7 +10,7 @@ use super::filter;
 use super::init::Common;
 use super::step::{self, Ended, Outside};
 use super::wire::{self, Receiver, Writer, kind};
-use super::{codec, inner, lay, sys, tree};
+use super::{codec, inner, lay, pin, sys, tree};
 use crate::base::redact::Secret;
 use crate::sandbox::spec::{End, Enforced, Network, Spec};
 use rustix::fd::{AsFd as _, OwnedFd};
@@ -71,9 +71,11 @@ fn session(control: &UnixStream) -> Result<(), Stop> {
     let (group, fallback) = Group::make(&spec.limits)?;
     let tree = tree::build(&spec, identity.files, identity.user_namespace)?;
     lay::files(&tree.root, &spec, identity.files)?;
+    let pins = pin::wanted(&spec);
     // Bodies live on in tmpfs only.
     spec.files.clear();
     tree::enter(&tree)?;
+    pin::make(&pins)?;
     let landlock = inner::abi();
     let held = group.as_ref().map_or(0, Group::controllers);
     let facts = Enforced {

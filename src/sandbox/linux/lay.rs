@@ -21,9 +21,9 @@ type Done = Result<(), Fault>;
 /// Deepest folder that is read back.
 const MAX_DEPTH: usize = 200;
 /// Most entries that are hashed.
-const MAX_ENTRIES: usize = 2_000_000;
+const MAX_ENTRIES: usize = 500_000;
 /// Most bytes that are hashed; a sparse file can claim any size.
-const MAX_BYTES: u64 = 64 << 30;
+const MAX_BYTES: u64 = 8 << 30;
 
 /// Creates a file that must not be there yet.
 pub(super) fn write_new(
@@ -133,12 +133,11 @@ impl Walker<'_> {
             return (self.see)(path, Found::Cut("too deep"));
         }
         let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::RDONLY;
-        let shown = std::path::Path::new(std::ffi::OsStr::from_bytes(path));
-        let listed =
-            rustix::fs::openat(folder, ".", flags, Mode::empty()).doing_on("read back", shown)?;
+        let listed = rustix::fs::openat(folder, ".", flags, Mode::empty())
+            .doing("read back what the programs left")?;
         let mut names = Vec::new();
-        for entry in Dir::new(listed).doing_on("read back", shown)? {
-            let entry = entry.doing_on("read back", shown)?;
+        for entry in Dir::new(listed).doing("read back what the programs left")? {
+            let entry = entry.doing("read back what the programs left")?;
             if matches!(entry.file_name().to_bytes(), b"." | b"..") {
                 continue;
             }
@@ -166,18 +165,18 @@ impl Walker<'_> {
         path: &[u8],
         depth: usize,
     ) -> Result<(), Fault> {
-        let shown = std::path::Path::new(std::ffi::OsStr::from_bytes(path));
         let stat = rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)
-            .doing_on("read back", shown)?;
+            .doing("read back what the programs left")?;
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::Directory => {
-                let next = tree::open_folder(folder, name).doing_on("read back", shown)?;
+                let next =
+                    tree::open_folder(folder, name).doing("read back what the programs left")?;
                 self.folder(&next, path, depth + 1)
             }
             FileType::RegularFile => {
                 let flags = OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::RDONLY | OFlags::NONBLOCK;
                 let file = rustix::fs::openat(folder, name, flags, Mode::empty())
-                    .doing_on("read back", shown)?;
+                    .doing("read back what the programs left")?;
                 let found = Found::File {
                     file: File::from(file),
                     size: u64::try_from(stat.st_size).unwrap_or(u64::MAX),
@@ -187,7 +186,7 @@ impl Walker<'_> {
             }
             FileType::Symlink => {
                 let target = rustix::fs::readlinkat(folder, name, Vec::new())
-                    .doing_on("read back", shown)?;
+                    .doing("read back what the programs left")?;
                 (self.see)(path, Found::Link(target.into_bytes()))
             }
             _ => (self.see)(path, Found::Special),
@@ -195,7 +194,8 @@ impl Walker<'_> {
     }
 }
 
-/// Hashes everything below `path` (see `Outcome::hashes`).
+/// Hashes everything below `path` (see `Outcome::hashes`). What lies too deep, is no file, or is past
+/// [`MAX_BYTES`] has no hash. No fault names a path: names inside are chosen by the programs.
 pub(super) fn hash(
     root: &OwnedFd,
     path: &std::path::Path,
@@ -203,17 +203,19 @@ pub(super) fn hash(
 ) -> Result<(), Fault> {
     let mut budget = MAX_BYTES;
     walk(root, path, &mut |path, found| {
-        let shown = std::path::Path::new(std::ffi::OsStr::from_bytes(path));
         let digest: [u8; 32] = match found {
             Found::File { file, size, .. } => {
-                budget = budget
-                    .checked_sub(size)
-                    .ok_or_else(|| Fault::blocked("hash so many bytes", shown))?;
+                let Some(left) = budget.checked_sub(size) else {
+                    return Ok(());
+                };
+                budget = left;
                 let mut hash = Sha256::new();
                 let mut file = file.take(size);
                 let mut buffer = vec![0; 256 << 10];
                 loop {
-                    let read = file.read(&mut buffer).doing_on("hash", shown)?;
+                    let read = file
+                        .read(&mut buffer)
+                        .doing("hash what the programs left")?;
                     if read == 0 {
                         break;
                     }
@@ -222,8 +224,8 @@ pub(super) fn hash(
                 hash.finalize().into()
             }
             Found::Link(target) => Sha256::digest(&target).into(),
-            Found::Special => return Ok(()),
-            Found::Cut(reason) => return Err(Fault::blocked(reason, shown)),
+            // What has no hash is not what it was: the caller sees it missing.
+            Found::Special | Found::Cut(_) => return Ok(()),
         };
         report(path, digest)
     })
@@ -251,11 +253,10 @@ pub(super) fn collect(
             size,
             executable,
         } => {
-            let shown = std::path::Path::new(std::ffi::OsStr::from_bytes(path));
             let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or_default() + 1);
             let read = file.take(size).read_to_end(&mut bytes);
             let bytes = Secret::new(bytes);
-            read.doing_on("collect", shown)?;
+            read.doing("collect what the programs left")?;
             files += 1;
             total += size;
             give(path, executable, bytes)

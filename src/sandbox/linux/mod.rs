@@ -15,6 +15,7 @@ mod init;
 mod inner;
 mod launcher;
 mod lay;
+mod pin;
 mod step;
 mod sys;
 mod tree;

@@ -304,10 +304,16 @@ fn hashes_tell_whether_files_were_changed() {
         assert_eq!(honest[&b"/src/a"[..]], sum("one"));
         assert_eq!(honest[&b"/src/d/t"[..]], sum("test"));
         assert_eq!(honest[&b"/src/l"[..]], sum("a"));
-        let changed = run("cd /src/d; rm -f t; echo forged > t; mkfifo /src/pipe; chmod 000 b");
-        assert_eq!(changed[&b"/src/d/t"[..]], sum("forged\n"));
+        let changed = run("cd /src; rm -f a; echo forged > a; mkfifo pipe");
+        assert_eq!(changed[&b"/src/a"[..]], sum("forged\n"));
         assert_eq!(changed[&b"/src/d/b"[..]], sum("two"));
         assert_eq!(changed.len(), 4);
+        // What was laid read-only stays, its folder too, and what lies beside it.
+        let tried = run(
+            "cd /src; rm -f d/t; echo forged > d/t; mv d/t d/u; mv d e; chmod 777 d; echo forged > d/b; \
+             umount d; mkdir d/x; true",
+        );
+        assert_eq!(tried, honest);
     }
 }
 
