@@ -90,6 +90,18 @@ pub fn try_lock(path: &Path) -> Result<Attempt, Error> {
     }
 }
 
+/// The same, with a little patience: a process that just died may live on for a moment in a child
+/// that was being started, which holds its locks until it becomes another program.
+pub fn try_lock_patiently(path: &Path) -> Result<Attempt, Error> {
+    for _ in 0..10 {
+        if let Attempt::Taken(lock) = try_lock(path)? {
+            return Ok(Attempt::Taken(lock));
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    try_lock(path)
+}
+
 /// Takes the lock file at `path`, waiting for its holder.
 pub fn lock(path: &Path) -> Result<Lock, Error> {
     let file = open_lock(path)?;

@@ -8,3 +8,4 @@ pub mod files;
 pub mod process;
 pub mod random;
 pub mod redact;
+pub mod temp;

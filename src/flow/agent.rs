@@ -67,7 +67,7 @@ pub struct Assignment<'a> {
 }
 
 /// What a turn left.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Turned {
     /// What the program says.
     pub finish: Finish,

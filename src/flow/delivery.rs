@@ -1,6 +1,7 @@
 //! Stage `delivering`: the result as one commit on a branch, with trailers that `verify` checks.
 
 use super::Error;
+use super::claim;
 use super::host::Host;
 use super::stage::{Decision, standing};
 use crate::git::{self, BranchCommit, CommitDraft, Expected};
@@ -58,6 +59,7 @@ pub fn deliver(
         None => None,
     };
     let branch = branch_name(pattern, task);
+    claim::confirm(host, store)?;
     let commit = commit_on_branch(store, task, run, grade, &branch)?;
     let worker = Identity::of(&store.policy, host.worker.signer())?;
     let change = Change::Deliver {
@@ -69,6 +71,29 @@ pub fn deliver(
     };
     store.change_task(dossier.id(), &worker, |_| Ok(vec![change.clone()]))?;
     Ok(Delivered { branch, commit })
+}
+
+/// Whether the result could go to its branch, as far as that shows before anybody works on it.
+pub fn preflight(store: &Store, task: &Task, pattern: &str) -> Result<(), Error> {
+    let branch = branch_name(pattern, task);
+    let reference = format!("refs/heads/{branch}");
+    match store.repo.read_ref(&reference)? {
+        Some(tip) => check_own(store, task, tip, &branch),
+        None => Ok(store.repo.check_free(&reference)?),
+    }
+}
+
+/// Only this task's own branch is ever moved.
+fn check_own(store: &Store, task: &Task, tip: ObjectId, branch: &str) -> Result<(), Error> {
+    let message = store.repo.read_commit(tip)?.message;
+    let text = String::from_utf8_lossy(&message);
+    if trailer(&text, TASK_TRAILER).as_deref() == Some(task.id.as_str()) {
+        return Ok(());
+    }
+    Err(Error::refused(
+        format!("the branch `{branch}` exists and was not made by this task"),
+        "choose another `deliver.branch` in hangar.toml, or rename the branch",
+    ))
 }
 
 /// Puts a result that was not accepted on the task's branch, marked as such, and ends the task as
@@ -93,6 +118,7 @@ pub fn give_up(
         .find(|held| held.digest() == grade)
         .ok_or_else(|| gone("grade"))?;
     let branch = branch_name(pattern, task);
+    claim::confirm(host, store)?;
     let commit = commit_on_branch(store, task, run, Some(grade), &branch)?;
     let counts = grade.value().counts;
     let summary = format!(
@@ -205,13 +231,7 @@ fn commit_on_branch(
         {
             return Ok(tip);
         }
-        let text = String::from_utf8_lossy(&own.message).into_owned();
-        if trailer(&text, TASK_TRAILER).as_deref() != Some(task.id.as_str()) {
-            return Err(Error::refused(
-                format!("the branch `{branch}` exists and was not made by this task"),
-                "choose another `deliver.branch` in hangar.toml, or rename the branch",
-            ));
-        }
+        check_own(store, task, tip, branch)?;
     }
     match store.repo.commit_on_branch(&BranchCommit {
         branch,

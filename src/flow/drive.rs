@@ -124,7 +124,9 @@ pub fn drive(
         return Ok(Stop::Ended);
     }
     let hold = claim::take(host, store, id)?;
-    let stopped = steps(host, store, id, until, agents);
+    let stopped = claim::keep(host, store, id, &hold, claim::RENEWAL, || {
+        steps(host, store, id, until, agents)
+    });
     // Also after an error the claim is given back: nothing goes on here any more.
     let waits = matches!(stopped, Ok(Stop::Waiting { .. }));
     let released = if waits {
@@ -239,6 +241,7 @@ fn step(
             let project = project()?;
             let (lane, _) = first_pair(host)?;
             check_room(store, dossier.id())?;
+            delivery::preflight(store, task, &project.config.deliver.branch)?;
             announce(host, store, dossier, Stage::Writing, "")?;
             writer::write(
                 host,
@@ -395,6 +398,8 @@ fn implement(
     feedback: Option<Digest>,
 ) -> Result<(), Error> {
     let lane = implementer_lane(host, dossier, manifest)?;
+    let task = &dossier.history.task;
+    delivery::preflight(store, task, &project.config.deliver.branch)?;
     if let Some(manifest) = manifest {
         consume(host, store, dossier, manifest)?;
     }
@@ -516,8 +521,16 @@ fn grade(
         "not accepted"
     };
     let counts = graded.grade.counts;
+    // Reasons stand in the clear document too; they name no test, and the paths are the patch's own.
+    let mut why = graded.grade.reasons.clone();
+    why.extend(graded.grade.protected_touched.iter().cloned());
+    let why = if why.is_empty() {
+        String::new()
+    } else {
+        format!(": {}", why.join("; "))
+    };
     host.note(format!(
-        "grade: {word} ({} of {} passed)",
+        "grade: {word} ({} of {} passed){why}",
         counts.passed, counts.expected
     ));
     Ok(())

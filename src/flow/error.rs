@@ -27,8 +27,14 @@ pub enum Error {
     Held {
         /// Who.
         holder: Principal,
-        /// Since when, as it claims.
-        since: String,
+        /// What to do.
+        remedy: String,
+    },
+    /// This process had the task and does not have it any more (5).
+    #[error("this run has lost the task: {why}")]
+    Lost {
+        /// To whom, or why.
+        why: String,
     },
     /// An agent program failed, or left what can't be used, again and again (7).
     #[error("{what}")]

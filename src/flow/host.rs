@@ -3,10 +3,12 @@
 use super::Error;
 use crate::config::user::User;
 use crate::model::digest::Digest;
+use crate::model::ids::TaskId;
 use crate::sandbox::spec::{Outcome, Spec};
 use crate::sandbox::{Cancel, Event, Provider};
 use crate::seal::Identity;
 use crate::trust::{MachineKey, MachineRole};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -42,6 +44,8 @@ pub struct Host<'a> {
     pub cancel: Cancel,
     /// Where progress goes.
     pub progress: &'a dyn Fn(Progress),
+    /// The task that this process has claimed; set by `claim`.
+    pub holding: RefCell<Option<TaskId>>,
 }
 
 impl std::fmt::Debug for Host<'_> {

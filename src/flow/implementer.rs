@@ -2,11 +2,12 @@
 
 use super::Error;
 use super::agent::{self, Assignment, Turned};
+use super::claim;
 use super::host::Host;
 use super::scratch::Scratch;
 use super::subject::Subject;
 use super::version;
-use crate::git::CollectOptions;
+use crate::git::{self, CollectOptions};
 use crate::grade::adapter::adapter;
 use crate::grade::protect::SHARED;
 use crate::harness::adapter::TurnEnd;
@@ -92,19 +93,16 @@ impl Implementing<'_> {
         let base_tree = store.repo.read_commit(task.base)?.tree;
         let collected = store
             .repo
-            .collect(base_tree, &work, &CollectOptions::default())?;
-        if let Some(refused) = collected.refused.first() {
+            .collect(base_tree, &work, &CollectOptions::default());
+        if let Some(fault) = fault(&collected) {
             self.record(&prompt, &turned, RunOutcome::Malformed, None)?;
-            let path = String::from_utf8_lossy(&refused.path).into_owned();
-            let path = path.escape_debug();
             return Err(Error::Agent {
-                what: format!(
-                    "the implementer left `{path}`, which no commit can hold: it {}",
-                    refused.fault
-                ),
-                remedy: "run the task again".into(),
+                what: format!("the implementer `{}` {fault}", self.round.lane.name),
+                remedy: "what a build makes belongs into .gitignore; then run the task again"
+                    .into(),
             });
         }
+        let collected = collected?;
         let subject = Subject::new(&store.repo, task.base, collected.tree)?;
         let result = result_table(&subject, collected.ignored);
         self.record(&prompt, &turned, RunOutcome::Completed, Some(result))
@@ -179,7 +177,24 @@ impl Implementing<'_> {
             attachment: attachments,
         };
         let note = format!("run: implementer, round {}", round.number);
-        Ok(store.append_document(&store.layout.runs(&task.id), &worker, &run, files, &note)?)
+        let reference = store.layout.runs(&task.id);
+        claim::append(self.host, store, &reference, &worker, &run, files, &note)
+    }
+}
+
+/// What an implementer left that no commit can hold. Its doing, not the machine's: such a turn is
+/// recorded like any other.
+fn fault(collected: &Result<git::Collected, git::Error>) -> Option<String> {
+    match collected {
+        Ok(collected) => collected.refused.first().map(|refused| {
+            let path = String::from_utf8_lossy(&refused.path).into_owned();
+            let (path, fault) = (path.escape_debug(), &refused.fault);
+            format!("left `{path}`, which no commit can hold: it {fault}")
+        }),
+        Err(error @ (git::Error::TooLarge { .. } | git::Error::Path { .. })) => {
+            Some(format!("left what no commit can hold: {error}"))
+        }
+        Err(_) => None,
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::Error;
 use super::basecheck::Checked;
+use super::claim;
 use super::host::Host;
 use super::version::{Meta, MetaTest};
 use crate::base::redact::Secret;
@@ -86,13 +87,15 @@ pub fn seal(
     };
     let files = vec![("sealed.age".into(), Content::File(ciphertext))];
     let note = format!("seal: version {}", manifest.version);
-    Ok(store.append_document(
+    claim::append(
+        host,
+        store,
         &store.layout.sealed(&task.id),
         &grader,
         &manifest,
         files,
         &note,
-    )?)
+    )
 }
 
 /// Whether any implementation of the task was recorded before.

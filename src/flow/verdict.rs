@@ -1,6 +1,7 @@
 //! Signing what was found out about a patch.
 
 use super::Error;
+use super::claim;
 use super::grading::{Findings, examine};
 use super::host::Host;
 use super::stage::{Decision, standing};
@@ -81,7 +82,7 @@ pub fn grade(
         "grade: not accepted"
     };
     let reference = store.layout.grades(dossier.id());
-    let written = store.append_document(&reference, &grader, &grade, Vec::new(), note)?;
+    let written = claim::append(host, store, &reference, &grader, &grade, Vec::new(), note)?;
     Ok(Graded {
         grade,
         digest: Some(written.digest),

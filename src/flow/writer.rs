@@ -4,6 +4,7 @@
 use super::Error;
 use super::agent::{self, Assignment, Turned};
 use super::basecheck::{self, Checked, Ground};
+use super::claim;
 use super::host::Host;
 use super::scratch::Scratch;
 use super::sealing::{self, Material};
@@ -95,7 +96,8 @@ impl Writing<'_> {
                     return self.seal(&prompt, run, output, &checked);
                 }
                 Err(found) => {
-                    self.record(number, &prompt, &turned, RunOutcome::Malformed)?;
+                    let told = with_complaint(&turned, &found);
+                    self.record(number, &prompt, &told, RunOutcome::Malformed)?;
                     self.host
                         .note(format!("turn {number}: the tests can't be sealed yet"));
                     previous = turned_files(turned);
@@ -184,9 +186,10 @@ impl Writing<'_> {
             attachment: vec![attachment],
         };
         let reference = store.layout.runs(&task.id);
-        Ok(store
-            .append_document(&reference, &worker, &run, vec![file], "run: writer")?
-            .digest)
+        let files = vec![file];
+        let note = "run: writer";
+        let written = claim::append(self.host, store, &reference, &worker, &run, files, note)?;
+        Ok(written.digest)
     }
 
     fn seal(
@@ -245,6 +248,18 @@ fn previous_files(
     Ok(files
         .chain([(PathBuf::from(exchange::CRITERIA), Secret::new(map))])
         .collect())
+}
+
+/// The turn with what was wrong with it at the end of its transcript, which is stored sealed: a
+/// complaint may name tests, so no message on a screen can hold it.
+fn with_complaint(turned: &Turned, complaint: &Complaint) -> Turned {
+    let head = b"\n--- hangar: these tests can't be sealed\n".as_slice();
+    let text = complaint.for_writer();
+    let transcript = [turned.transcript.expose(), head, text.as_bytes()].concat();
+    Turned {
+        transcript: Secret::new(transcript),
+        ..turned.clone()
+    }
 }
 
 /// What a turn left, for the next turn of the same writer.

@@ -172,11 +172,24 @@ impl From<crate::base::files::Error> for Error {
     }
 }
 
-/// Turns trouble of the store into an error that says what was tried.
-pub(super) fn store<E: std::fmt::Display>(action: &'static str) -> impl FnOnce(E) -> Error {
-    move |source| Error::Store {
-        action,
-        message: source.to_string().chars().take(300).collect(),
+/// Turns trouble of the store into an error that says what was tried, and what the operating
+/// system said where that is the root of it (a full disk, a read-only file system).
+pub(super) fn store<E: std::error::Error>(action: &'static str) -> impl FnOnce(E) -> Error {
+    move |error| {
+        let mut message = error.to_string();
+        let mut next = error.source();
+        let mut last = None;
+        while let Some(cause) = next {
+            last = Some(cause.to_string());
+            next = cause.source();
+        }
+        if let Some(last) = last.filter(|last| !message.contains(last)) {
+            message = format!("{message}: {last}");
+        }
+        Error::Store {
+            action,
+            message: message.chars().take(400).collect(),
+        }
     }
 }
 

@@ -123,7 +123,8 @@ impl Repository {
         let who = gix::actor::Signature {
             name: clean(&draft.author_name).trim().into(),
             email: clean(&draft.author_email).trim().into(),
-            time: gix::date::Time::new(draft.time_seconds, 0),
+            // Git knows no time before 1970 and calls such a commit damaged.
+            time: gix::date::Time::new(draft.time_seconds.max(0), 0),
         };
         let commit = gix::objs::Commit {
             tree: to_gix(draft.tree),

@@ -9,13 +9,13 @@ use super::objects::EntryKind;
 use super::program::{Git, message};
 use super::repository::{ObjectFormat, Repository};
 use super::trees::Leaf;
+use crate::base::temp::Folder;
 use crate::model::object_id::ObjectId;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::Write as _;
 use std::path::Path;
 use std::time::Duration;
-use tempfile::TempDir;
 
 /// Largest patch, in bytes.
 const MAX_PATCH: usize = 256 << 20;
@@ -167,15 +167,13 @@ impl Repository {
 
 /// A repository without configuration, for one operation, with our objects.
 struct Scratch {
-    dir: TempDir,
+    dir: Folder,
 }
 
 impl Scratch {
     fn new(repository: &Repository) -> Result<Self, Error> {
-        let dir = tempfile::Builder::new()
-            .prefix("hangar-git-")
-            .tempdir()
-            .map_err(file("create a folder in", &std::env::temp_dir()))?;
+        let dir =
+            Folder::new("git", 0o700).map_err(file("create a folder in", &std::env::temp_dir()))?;
         let root = dir.path();
         for folder in ["objects", "refs"] {
             let path = root.join(folder);

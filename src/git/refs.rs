@@ -209,7 +209,7 @@ impl Repository {
         let who = gix::actor::Signature {
             name: "hangar".into(),
             email: "hangar@localhost".into(),
-            time: gix::date::Time::new(Clock::from_env().now().as_second(), 0),
+            time: gix::date::Time::new(Clock::from_env().now().as_second().max(0), 0),
         };
         let mut buffer = gix::date::parse::TimeBuf::default();
         transaction
@@ -220,7 +220,7 @@ impl Repository {
     }
 
     /// No ref stands where a folder of this name would be, and none below it.
-    fn check_free(&self, name: &str) -> Result<(), Error> {
+    pub fn check_free(&self, name: &str) -> Result<(), Error> {
         let taken = |other: String| Error::NameTaken {
             name: name.to_owned(),
             other,

@@ -97,7 +97,7 @@ impl Repository {
         let storage = self.config_value("extensions.refStorage");
         if storage.is_some_and(|storage| !storage.eq_ignore_ascii_case("files")) {
             return Err(Error::Unsupported(
-                "this repository keeps its refs in the reftable format, which hangar cannot read yet"
+                "this repository keeps its refs in the reftable format, which hangar cannot read yet; `git refs migrate --ref-format=files` changes that"
                     .into(),
             ));
         }

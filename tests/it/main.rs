@@ -6,6 +6,8 @@
     reason = "tests start programs and write files of their own, and stop where they can't go on"
 )]
 
+mod badinput;
+mod badinput_places;
 mod cli_flow;
 mod cli_help;
 mod cli_keys;
@@ -31,6 +33,9 @@ mod grade_sandboxed;
 mod grade_tap;
 mod harness_egress;
 mod harness_sandbox;
+mod kill;
+mod kill_scene;
+mod race;
 mod sandbox;
 mod seal;
 mod seal_age;

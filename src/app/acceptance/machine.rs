@@ -6,6 +6,7 @@ use crate::flow;
 use crate::flow::host::{Host, Progress};
 use crate::sandbox::{self, Cancel, Launcher, Provider};
 use crate::store::{Store, pins};
+use std::cell::RefCell;
 use std::path::PathBuf;
 
 /// How a use case tells what it does, and how it is stopped.
@@ -52,6 +53,7 @@ pub fn host<'a>(
         cache: here.paths()?.cache,
         cancel: watch.cancel.clone(),
         progress: watch.progress,
+        holding: RefCell::default(),
     })
 }
 

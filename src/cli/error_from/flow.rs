@@ -1,6 +1,5 @@
 use crate::cli::{CliError, ExitStatus};
 use crate::flow::Error;
-use crate::ui::escape;
 
 impl From<Error> for CliError {
     fn from(error: Error) -> Self {
@@ -33,13 +32,12 @@ impl From<Error> for CliError {
                 let remedy = remedy.clone();
                 with(ExitStatus::Trouble, error, &remedy)
             }
-            Error::Held { ref since, .. } => {
-                let hint = format!(
-                    "claimed at {}; run it again when it is given back, or when it stayed unchanged for a lease",
-                    escape::line(since)
-                );
-                Self::of(ExitStatus::Held, error).hint(hint)
+            Error::Held { ref remedy, .. } => {
+                let remedy = remedy.clone();
+                with(ExitStatus::Held, error, &remedy)
             }
+            Error::Lost { .. } => Self::of(ExitStatus::Held, error)
+                .hint("what was recorded stays; `hangar task show` says where the task stands"),
             Error::Interrupted => Self::of(ExitStatus::Interrupted, error)
                 .hint("run it again: it goes on from what is recorded"),
             Error::Decrypt(_) => Self::of(ExitStatus::Missing, error)

@@ -39,9 +39,9 @@ impl From<Error> for CliError {
             Error::CheckedOut { .. } => {
                 Self::of(ExitStatus::Refused, error).hint("switch that work tree to another branch")
             }
-            Error::File { .. } | Error::Program { .. } | Error::Store { .. } => {
-                Self::of(ExitStatus::Trouble, error)
-            }
+            Error::File { .. } | Error::Store { .. } => Self::of(ExitStatus::Trouble, error)
+                .hint("what was recorded before is whole; run it again when that is put right"),
+            Error::Program { .. } => Self::of(ExitStatus::Trouble, error),
         }
     }
 }

@@ -15,13 +15,13 @@ mod relay;
 mod serve;
 
 use crate::base::clock::Clock;
+use crate::base::temp::Folder;
 use crate::model::endpoint::Endpoint;
 use record::Log;
 use serve::Shared;
 use std::fmt;
 use std::io;
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs as _};
-use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -104,7 +104,7 @@ pub struct Proxy {
     shared: Arc<Shared>,
     bridges: Vec<Bridge>,
     listeners: Vec<JoinHandle<()>>,
-    folder: tempfile::TempDir,
+    folder: Folder,
 }
 
 /// First port tried for the proxy inside.
@@ -113,10 +113,7 @@ const FIRST_PORT: u16 = 38_128;
 impl Proxy {
     /// Starts listening.
     pub fn start(config: Config) -> Result<Self, Error> {
-        let folder = tempfile::Builder::new()
-            .prefix("hangar-egress-")
-            .permissions(std::fs::Permissions::from_mode(0o700))
-            .tempdir()?;
+        let folder = Folder::new("egress", 0o700)?;
         let direct = direct_endpoints(&config.allowed);
         let taken = |port: &u16| direct.iter().any(|(known, _)| known == port);
         let port = (FIRST_PORT..u16::MAX).find(|port| !taken(port));

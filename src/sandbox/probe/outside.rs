@@ -3,6 +3,7 @@
 use super::inside::{self, Bait};
 use super::{LIMITS, Probe, Probes, State};
 use crate::base::random;
+use crate::base::temp::Folder;
 use crate::sandbox::spec::{End, Enforced, Hit, Limits, Mount, Outcome, Spec, Step, StepOutcome};
 use crate::sandbox::{Cancel, Error, Provider};
 use std::collections::BTreeMap;
@@ -10,16 +11,13 @@ use std::fs;
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::linux::net::SocketAddrExt as _;
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::{SocketAddr, UnixListener};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
-use tempfile::TempDir;
 
 /// Where this binary is bound inside the twin.
 const PROGRAM: &str = "/run/probe";
-/// Prefix of the folder with the bait; the process id follows.
-const PREFIX: &str = "hangar-probe-";
 /// The twin's bounds: small, so that exceeding them costs nothing.
 const MEMORY: u64 = 40 << 20;
 const PROCESSES: u64 = 12;
@@ -54,34 +52,10 @@ pub(in crate::sandbox) fn run(
     })
 }
 
-/// Removes bait that a killed hangar of this user left.
-fn sweep() {
-    let us = rustix::process::geteuid().as_raw();
-    for entry in fs::read_dir(std::env::temp_dir())
-        .into_iter()
-        .flatten()
-        .flatten()
-    {
-        let name = entry.file_name();
-        let owner = name
-            .to_str()
-            .and_then(|name| name.strip_prefix(PREFIX))
-            .and_then(|rest| rest.split('-').next())
-            .and_then(|pid| pid.parse::<u32>().ok());
-        let Some(owner) = owner else { continue };
-        let ours = entry
-            .metadata()
-            .is_ok_and(|meta| meta.is_dir() && meta.uid() == us);
-        if ours && !Path::new("/proc").join(owner.to_string()).exists() {
-            let _ = fs::remove_dir_all(entry.path());
-        }
-    }
-}
-
 /// Things on the host that a sandbox must not reach.
 struct Trap {
     bait: Bait,
-    _folder: TempDir,
+    _folder: Folder,
     socket: UnixListener,
     name: UnixListener,
     port: TcpListener,
@@ -89,10 +63,8 @@ struct Trap {
 
 impl Trap {
     fn lay(limits: &Limits) -> io::Result<Self> {
-        sweep();
-        let prefix = format!("{PREFIX}{}-", std::process::id());
-        let folder = tempfile::Builder::new().prefix(&prefix).tempdir()?;
         // Open to everyone: only the sandbox may stand between the probe and the bait.
+        let folder = Folder::new("probe", 0o755)?;
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755))?;
         let file = tempfile::Builder::new()
             .prefix("file")

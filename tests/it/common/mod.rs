@@ -14,7 +14,7 @@ use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 use tempfile::TempDir;
 
 /// When the first command runs.
@@ -164,7 +164,11 @@ impl TestEnv {
             .expect("hangar starts");
         // A command that reads no input may be gone already.
         let _ = child.stdin.take().unwrap().write_all(stdin.as_bytes());
-        let out = child.wait_with_output().expect("hangar ends");
+        self.ran(args, &child.wait_with_output().expect("hangar ends"))
+    }
+
+    /// A finished command as this user's.
+    pub(crate) fn ran(&self, args: &[&str], out: &Output) -> Ran {
         Ran {
             args: args.iter().map(|arg| (*arg).to_owned()).collect(),
             code: out.status.code(),

@@ -54,6 +54,12 @@ pub(crate) fn clock() -> Clock {
     Clock::Fixed("2026-01-02T03:04:05Z".parse().unwrap())
 }
 
+/// So many seconds after [`clock`].
+pub(crate) fn clock_at(seconds: i64) -> Clock {
+    let start = clock().now().as_second();
+    Clock::Fixed(jiff::Timestamp::from_second(start + seconds).unwrap())
+}
+
 /// What is done is not looked at here.
 fn quiet(_: Progress) {}
 
@@ -70,6 +76,7 @@ impl World {
         .unwrap();
         for role in [trust::MachineRole::Worker, trust::MachineRole::Grader] {
             trust::MachineKey::load_or_create(&dir.path().join("data"), role).unwrap();
+            trust::MachineKey::load_or_create(&dir.path().join("data-two"), role).unwrap();
         }
         let world = Self { dir, person };
         for (path, text) in files {
@@ -97,6 +104,7 @@ impl World {
     fn found(&self) {
         let repo = Repository::discover(&self.repo_dir()).unwrap();
         let (worker, grader) = Host::keys(&self.dir.path().join("data")).unwrap();
+        let (second, _) = Host::keys(&self.dir.path().join("data-two")).unwrap();
         let machine = |name: &str, role, key: &trust::MachineKey| policy::Machine {
             name: name.parse().unwrap(),
             role,
@@ -133,6 +141,7 @@ impl World {
             }],
             machine: vec![
                 machine("worker", MachineRole::Worker, &worker),
+                machine("worker-two", MachineRole::Worker, &second),
                 machine("grader", MachineRole::Grader, &grader),
             ],
         };
@@ -149,6 +158,15 @@ impl World {
 
     pub(crate) fn person<'a>(&'a self, store: &Store) -> Identity<'a> {
         Identity::of(&store.policy, self.person.signer()).unwrap()
+    }
+
+    /// Another machine: the same agents, a worker key of its own.
+    pub(crate) fn second_host(&self) -> Host<'static> {
+        let (worker, _) = Host::keys(&self.dir.path().join("data-two")).unwrap();
+        Host {
+            worker,
+            ..self.host()
+        }
     }
 
     /// This machine with a scripted writer and a scripted implementer.
@@ -193,6 +211,7 @@ impl World {
             cache: self.dir.path().join("cache"),
             cancel: Cancel::default(),
             progress: &quiet,
+            holding: std::cell::RefCell::default(),
         }
     }
 
