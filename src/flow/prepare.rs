@@ -14,7 +14,7 @@ use super::host::Host;
 use super::scratch::Scratch;
 use super::tools::{Toolbox, find_program};
 use crate::base::files::{self, Attempt, Lock};
-use crate::config::registries::{self, Machine, Setup};
+use crate::config::registries::{self, Client, Machine, Setup};
 use crate::git::Repository;
 use crate::grade::call::Layout;
 use crate::harness::egress::{Config, EgressRecord, Proxy};
@@ -159,7 +159,8 @@ fn make(
         toolchain: &host.user.toolchain,
         inside: Path::new(CLIENTS),
     };
-    let setup = registries::ask_all(&machine, &host.user.prepare_hosts)?;
+    let is_named = |client: Client| names(&plan.prepare, client.as_str());
+    let setup = registries::ask_for(&machine, &host.user.prepare_hosts, &is_named)?;
     let scratch = Scratch::new(&host.cache)?;
     let folders = Folders {
         prepared: scratch.folder("prepared")?,
@@ -301,12 +302,7 @@ fn step(plan: &Plan, toolbox: &Toolbox, setup: &Setup, proxy: &Proxy) -> Step {
 
 /// The step's text. `pip` means the one of `/prepared/venv`, which is made before.
 fn script(plan: &Plan, toolbox: &Toolbox) -> String {
-    let is_between = |c: char| c.is_whitespace() || ";&|()'\"`".contains(c);
-    let uses_pip = plan
-        .prepare
-        .split(is_between)
-        .any(|word| matches!(word, "pip" | "pip3"));
-    if !uses_pip {
+    if !names(&plan.prepare, "pip") {
         return format!("{}\n", plan.prepare);
     }
     let python = toolbox.tools.path("python3");
@@ -317,7 +313,34 @@ fn script(plan: &Plan, toolbox: &Toolbox) -> String {
     )
 }
 
+/// Whether a step calls a program: by its name, or with a 3 behind it.
+fn names(step: &str, program: &str) -> bool {
+    let is_between = |c: char| c.is_whitespace() || ";&|()'\"`/".contains(c);
+    step.split(is_between)
+        .any(|word| word.strip_suffix('3').unwrap_or(word) == program)
+}
+
 /// A text as TOML writes it.
 fn quoted(text: &str) -> String {
     toml::Value::from(text).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_are_named_as_words() {
+        for step in [
+            "pip install x",
+            "a && pip3 x",
+            "python -m pip x",
+            "/prepared/venv/bin/pip x",
+        ] {
+            assert!(names(step, "pip"), "{step}");
+        }
+        for step in ["npm run pipeline", "pipx x", "cargo fetch"] {
+            assert!(!names(step, "pip"), "{step}");
+        }
+    }
 }

@@ -506,3 +506,22 @@ fn a_step_that_is_stopped_leaves_nothing() {
     assert_eq!(base.kept("prepared"), [""; 0]);
     assert_eq!(base.kept("work"), [""; 0]);
 }
+
+#[test]
+#[ignore = "heavy: needs a sandbox"]
+fn a_broken_client_that_the_step_does_not_use_is_no_obstacle() {
+    let broken = |base: &Base| {
+        base.on_host(|host, repo| {
+            host.user
+                .toolchain
+                .insert("pip".into(), "/bin/false".into());
+            let head = repo.head().unwrap().unwrap();
+            prepare(host, repo, head, &base.plan).map(Option::unwrap)
+        })
+    };
+    let base = Base::new(Framework::Exec, "echo one > /prepared/x", &[("a", "")]);
+    broken(&base).unwrap();
+    let base = Base::new(Framework::Exec, "pip download six", &[("a", "")]);
+    let error = broken(&base).unwrap_err();
+    assert!(error.to_string().contains("`pip`"), "{error}");
+}

@@ -127,10 +127,22 @@ pub fn ask(client: Client, machine: &Machine<'_>) -> Result<Option<Setup>, Error
 /// Asks every client, and adds the hosts of `prepare.hosts` and the certificates that the user's
 /// environment names.
 pub fn ask_all(machine: &Machine<'_>, more: &[Endpoint]) -> Result<Setup, Error> {
+    ask_for(machine, more, &|_| true)
+}
+
+/// The same where only some clients must answer: one that is broken and not needed is left out.
+pub fn ask_for(
+    machine: &Machine<'_>,
+    more: &[Endpoint],
+    is_needed: &dyn Fn(Client) -> bool,
+) -> Result<Setup, Error> {
     let mut setup = Setup::default();
     for client in Client::ALL {
-        if let Some(found) = ask(client, machine)? {
-            setup.merge(found);
+        match ask(client, machine) {
+            Ok(Some(found)) => setup.merge(found),
+            Ok(None) => {}
+            Err(error) if is_needed(client) => return Err(error),
+            Err(_) => {}
         }
     }
     for host in more {
