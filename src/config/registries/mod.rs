@@ -140,9 +140,8 @@ pub fn ask_for(
     for client in Client::ALL {
         match ask(client, machine) {
             Ok(Some(found)) => setup.merge(found),
-            Ok(None) => {}
             Err(error) if is_needed(client) => return Err(error),
-            Err(_) => {}
+            Ok(None) | Err(_) => {}
         }
     }
     for host in more {
