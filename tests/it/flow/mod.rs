@@ -1,4 +1,5 @@
 //! The acceptance flow on a real repository, with real signatures, sealing and sandboxes.
 
+mod attacks;
 mod exec;
 pub(crate) mod world;
