@@ -294,3 +294,38 @@ fn survivors_and_noise_change_nothing() {
         );
     }
 }
+
+/// Runs while the sealed files are there, as the user that owns the tree.
+const SWAPPING_BUILD: &str = r##"
+use std::fs;
+fn main() {
+    println!("cargo:rerun-if-changed=build.rs");
+    for entry in fs::read_dir("tests").into_iter().flatten().flatten() {
+        let path = entry.path();
+        let text = fs::read_to_string(&path).unwrap_or_default();
+        if fs::rename(&path, path.with_extension("bak")).is_ok() {
+            let deaf = "macro_rules! assert_eq { ($($t:tt)*) => {} }\n";
+            let _ = fs::write(&path, format!("{deaf}{text}"));
+        }
+    }
+    let _ = fs::rename("tests", "old");
+    for dir in ["/r", "/run/r"] {
+        let _ = fs::rename(dir, "/run/o");
+        let _ = fs::create_dir_all(dir);
+        let _ = fs::write(format!("{dir}/cargo.sh"), "echo 'test result: ok. 1 passed'\n");
+    }
+}
+"##;
+
+#[test]
+#[ignore = "heavy: needs namespaces and cargo"]
+fn a_build_script_can_not_swap_sealed_sources_or_our_scripts() {
+    let case = grade_attacks_cargo::case();
+    let judged = |code| grade(&case, &[("src/lib.rs", code), ("build.rs", SWAPPING_BUILD)]);
+    let wrong = judged(grade_attacks_cargo::WRONG);
+    assert!(!wrong.accepted);
+    assert_eq!(wrong.void, None, "nothing may even have changed: {:?}", wrong.reasons);
+    // The honest control: the same build script over right code, which it can't harm either.
+    let right = judged(grade_attacks_cargo::GOOD);
+    assert!(right.accepted, "{:?}", right.reasons);
+}
