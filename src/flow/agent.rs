@@ -4,6 +4,7 @@ use super::Error;
 use super::host::{Host, Progress};
 use super::scratch::Scratch;
 use super::sealing;
+use super::tools::Tooling;
 use crate::base::redact::Secret;
 use crate::git::Repository;
 use crate::harness::adapter::{Ended, Exit, Finish, Launch, Turn};
@@ -64,6 +65,8 @@ pub struct Assignment<'a> {
     pub collect: Collect,
     /// Digests of the canaries of every sealed version: what holds one does not leave.
     pub canaries: Vec<Digest>,
+    /// Programs and dependencies of the project, for the repository's own check.
+    pub tooling: Option<&'a Tooling>,
 }
 
 /// What a turn left.
@@ -187,6 +190,11 @@ fn spec(
     };
     let mut env = environment();
     env.extend(
+        assignment
+            .tooling
+            .map(|tooling| ("PATH".into(), tooling.path())),
+    );
+    env.extend(
         proxy
             .environment()
             .into_iter()
@@ -272,7 +280,25 @@ fn mounts(
         host: bind.host.clone(),
         inside: bind.inside.clone(),
     }));
+    // A program's own folder may hold one of the project's tools too.
+    for mount in assignment.tooling.into_iter().flat_map(Tooling::mounts) {
+        let known = mounts
+            .iter()
+            .any(|one| place(&mount).starts_with(place(one)));
+        if !known {
+            mounts.push(mount);
+        }
+    }
     mounts
+}
+
+/// Where a mount is seen inside.
+fn place(mount: &Mount) -> &Path {
+    match mount {
+        Mount::ReadOnly { inside, .. }
+        | Mount::ReadWrite { inside, .. }
+        | Mount::Scratch { inside, .. } => inside,
+    }
 }
 
 fn laid(assignment: &Assignment<'_>) -> Result<Vec<LaidFile>, Error> {

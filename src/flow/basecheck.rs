@@ -3,11 +3,10 @@
 use super::Error;
 use super::bench::Bench;
 use super::host::Host;
-use super::prepare::{Prepared, prepare};
 use super::scratch::Scratch;
-use super::tools::Toolbox;
+use super::tools::Tooling;
 use crate::git::Repository;
-use crate::grade::adapter::{Listing, adapter};
+use crate::grade::adapter::Listing;
 use crate::grade::basecheck::{self, BaseCheck, Evidence};
 use crate::grade::call::Layout;
 use crate::grade::manifest::{Project, Tree};
@@ -26,10 +25,8 @@ use std::path::PathBuf;
 pub struct Ground {
     /// The base's tree, written out.
     pub tree: PathBuf,
-    /// Dependencies.
-    pub prepared: Option<Prepared>,
-    /// Programs.
-    pub toolbox: Toolbox,
+    /// Programs and dependencies.
+    pub tooling: Tooling,
     /// What the base says of itself.
     pub project: Project,
     /// Holds `tree`.
@@ -44,8 +41,7 @@ impl Ground {
         base: ObjectId,
         plan: &Plan,
     ) -> Result<Self, Error> {
-        let prepared = prepare(host, repo, base, plan)?;
-        let toolbox = Toolbox::find(host, adapter(plan.framework), plan, prepared.as_ref())?;
+        let tooling = Tooling::find(host, repo, base, plan)?;
         let project = project(repo, base, plan)?;
         let scratch = Scratch::new(&host.cache)?;
         let tree = scratch.folder("base")?;
@@ -56,8 +52,7 @@ impl Ground {
         )?;
         let ground = Self {
             tree,
-            prepared,
-            toolbox,
+            tooling,
             project,
             _scratch: scratch,
         };
@@ -83,8 +78,8 @@ impl Ground {
             host,
             plan,
             tree: &self.tree,
-            prepared: self.prepared.as_ref(),
-            toolbox: &self.toolbox,
+            prepared: self.tooling.prepared.as_ref(),
+            toolbox: &self.tooling.toolbox,
         }
     }
 
@@ -92,7 +87,7 @@ impl Ground {
     pub fn suite(&self, plan: &Plan, files: Vec<SealedFile>) -> Suite {
         Suite {
             plan: plan.clone(),
-            tools: self.toolbox.tools.clone(),
+            tools: self.tooling.toolbox.tools.clone(),
             layout: Layout::default(),
             files,
             project: self.project.clone(),

@@ -6,6 +6,7 @@ use super::claim;
 use super::host::Host;
 use super::scratch::Scratch;
 use super::subject::Subject;
+use super::tools::Tooling;
 use super::version;
 use crate::git::{self, CollectOptions};
 use crate::grade::adapter::adapter;
@@ -114,6 +115,9 @@ impl Implementing<'_> {
             "{} implements (round {})",
             round.lane.name, round.number
         ));
+        let (repo, base) = (&self.store.repo, self.dossier.history.task.base);
+        let find = |plan| Tooling::find(self.host, repo, base, plan);
+        let tooling = round.plan.map(find).transpose()?;
         let assignment = Assignment {
             role: Role::Implementer,
             number: round.number,
@@ -125,6 +129,7 @@ impl Implementing<'_> {
             throw_away: false,
             collect: agent::collect_bounds(exchange::OUT),
             canaries: agent::canaries(self.dossier),
+            tooling: tooling.as_ref(),
         };
         agent::turn(self.host, self.store, &assignment)
     }

@@ -3,14 +3,17 @@
 
 use super::Error;
 use super::host::Host;
-use super::prepare::Prepared;
+use super::prepare::{Prepared, prepare};
 use crate::base::process;
-use crate::grade::adapter::Adapter;
+use crate::git::Repository;
+use crate::grade::adapter::{Adapter, adapter};
 use crate::grade::call::{Layout, Tools};
+use crate::model::object_id::ObjectId;
 use crate::model::plan::Plan;
 use crate::sandbox::spec::Mount;
 use crate::sandbox::toolchain;
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// Folders that every sandbox has anyway.
@@ -94,4 +97,40 @@ pub fn find_program(host: &Host<'_>, name: &str) -> Option<PathBuf> {
         // The documented key is `python`; `python3` is what is looked for on `PATH`.
         .or_else(|| named("python").filter(|_| name == "python3"))
         .or_else(|| process::find(Path::new(name)))
+}
+
+/// What the project's own tests need to run: programs of this machine and what `prepare` left.
+#[derive(Debug)]
+pub struct Tooling {
+    /// Programs.
+    pub toolbox: Toolbox,
+    /// Dependencies.
+    pub prepared: Option<Prepared>,
+}
+
+impl Tooling {
+    /// Finds what a plan needs at this base.
+    pub fn find(
+        host: &Host<'_>,
+        repo: &Repository,
+        base: ObjectId,
+        plan: &Plan,
+    ) -> Result<Self, Error> {
+        let prepared = prepare(host, repo, base, plan)?;
+        let toolbox = Toolbox::find(host, adapter(plan.framework), plan, prepared.as_ref())?;
+        Ok(Self { toolbox, prepared })
+    }
+
+    /// How a sandbox sees them.
+    pub fn mounts(&self) -> impl Iterator<Item = Mount> {
+        let prepared = self.prepared.iter().flat_map(Prepared::mounts);
+        self.toolbox.mounts().into_iter().chain(prepared)
+    }
+
+    /// `PATH` inside: folders of the programs before those of the system.
+    pub fn path(&self) -> OsString {
+        let mut folders = self.toolbox.tools.folders();
+        folders.extend(["/usr/local/bin", "/usr/bin", "/bin"].map(PathBuf::from));
+        std::env::join_paths(folders).unwrap_or_else(|_| "/usr/local/bin:/usr/bin:/bin".into())
+    }
 }

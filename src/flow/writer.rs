@@ -8,6 +8,7 @@ use super::claim;
 use super::host::Host;
 use super::scratch::Scratch;
 use super::sealing::{self, Material};
+use super::tools::Tooling;
 use super::version::{self, criterion_ids};
 use crate::base::redact::Secret;
 use crate::grade::protect::Globs;
@@ -89,7 +90,8 @@ impl Writing<'_> {
         for number in 1..=turns {
             self.host.check_cancel()?;
             let prompt = prompt_for(self.task(), self.plan, self.cause, complaint.as_ref());
-            let turned = self.turn(number, &prompt, std::mem::take(&mut previous), &work)?;
+            let handed = std::mem::take(&mut previous);
+            let turned = self.turn(number, &prompt, handed, &work, &ground.tooling)?;
             match inspect(self.host, &ground, self.dossier, self.plan, &turned)? {
                 Ok((output, checked)) => {
                     let run = self.record(number, &prompt, &turned, RunOutcome::Completed)?;
@@ -126,6 +128,7 @@ impl Writing<'_> {
         prompt: &Prompt,
         previous: Vec<(PathBuf, Secret)>,
         work: &Path,
+        tooling: &Tooling,
     ) -> Result<Turned, Error> {
         self.host.stage(format!(
             "{} writes hidden tests (turn {number})",
@@ -142,6 +145,7 @@ impl Writing<'_> {
             throw_away: true,
             collect: agent::collect_bounds(exchange::SEALED),
             canaries: agent::canaries(self.dossier),
+            tooling: Some(tooling),
         };
         let turned = agent::turn(self.host, self.store, &assignment)?;
         if let TurnEnd::Failed(_, why) = &turned.finish.end {

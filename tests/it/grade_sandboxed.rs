@@ -324,7 +324,11 @@ fn a_build_script_can_not_swap_sealed_sources_or_our_scripts() {
     let judged = |code| grade(&case, &[("src/lib.rs", code), ("build.rs", SWAPPING_BUILD)]);
     let wrong = judged(grade_attacks_cargo::WRONG);
     assert!(!wrong.accepted);
-    assert_eq!(wrong.void, None, "nothing may even have changed: {:?}", wrong.reasons);
+    assert_eq!(
+        wrong.void, None,
+        "nothing may even have changed: {:?}",
+        wrong.reasons
+    );
     // The honest control: the same build script over right code, which it can't harm either.
     let right = judged(grade_attacks_cargo::GOOD);
     assert!(right.accepted, "{:?}", right.reasons);
