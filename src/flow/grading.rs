@@ -5,10 +5,9 @@ use super::basecheck::project;
 use super::bench::{Bench, Ran};
 use super::frozen;
 use super::host::Host;
-use super::prepare::prepare;
 use super::scratch::Scratch;
 use super::subject::Subject;
-use super::tools::Toolbox;
+use super::tools::Tooling;
 use super::version::Opened;
 use crate::base::random;
 use crate::grade::adapter::adapter;
@@ -151,8 +150,7 @@ struct Stage<'a> {
     protection: &'a Protection,
     _scratch: Scratch,
     tree: std::path::PathBuf,
-    prepared: Option<super::prepare::Prepared>,
-    toolbox: Toolbox,
+    tooling: Tooling,
     suite: Suite,
     allow_swap: bool,
 }
@@ -178,8 +176,7 @@ impl<'a> Stage<'a> {
             protection.tests(),
             sealed,
         );
-        let prepared = prepare(host, &store.repo, subject.base, plan)?;
-        let toolbox = Toolbox::find(host, adapter(plan.framework), plan, prepared.as_ref())?;
+        let tooling = Tooling::find(host, &store.repo, subject.base, plan)?;
         let scratch = Scratch::new(&host.cache)?;
         let tree = scratch.folder("src")?;
         let put_back = |path: &[u8]| graded.put_back.contains(path);
@@ -191,7 +188,7 @@ impl<'a> Stage<'a> {
             .materialise(mixed, &tree, Some(crate::sandbox::owner()))?;
         let suite = Suite {
             plan: plan.clone(),
-            tools: toolbox.tools.clone(),
+            tools: tooling.toolbox.tools.clone(),
             layout: Layout::default(),
             files: opened.files(),
             project: project(&store.repo, subject.base, plan)?,
@@ -206,8 +203,7 @@ impl<'a> Stage<'a> {
             protection,
             _scratch: scratch,
             tree,
-            prepared,
-            toolbox,
+            tooling,
             suite,
             allow_swap,
         })
@@ -218,8 +214,8 @@ impl<'a> Stage<'a> {
             host: self.host,
             plan: self.plan,
             tree: &self.tree,
-            prepared: self.prepared.as_ref(),
-            toolbox: &self.toolbox,
+            prepared: self.tooling.prepared.as_ref(),
+            toolbox: &self.tooling.toolbox,
         }
     }
 

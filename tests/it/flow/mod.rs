@@ -2,4 +2,5 @@
 
 mod attacks;
 mod exec;
+mod tooling;
 pub(crate) mod world;
