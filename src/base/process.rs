@@ -157,7 +157,7 @@ impl Run {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .process_group(0);
-        let mut child = command.spawn().map_err(io_error)?;
+        let mut child = spawn(&mut command).map_err(io_error)?;
         let stdin = child.stdin.take();
         let bytes = self.stdin;
         let writer = thread::spawn(move || {
@@ -183,6 +183,23 @@ impl Run {
             stderr: join(stderr),
         })
     }
+}
+
+/// Starts `command`, waiting out a program file that is still open for writing (`ETXTBSY`).
+///
+/// A file that this process wrote and closed can stay open in a child that another thread forked in
+/// between, until that child reaches its own `exec`. The wait is bounded by two seconds.
+pub fn spawn(command: &mut Command) -> io::Result<Child> {
+    const TRIES: u32 = 200;
+    for _ in 1..TRIES {
+        match command.spawn() {
+            Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy => {
+                thread::sleep(Duration::from_millis(10));
+            }
+            done => return done,
+        }
+    }
+    command.spawn()
 }
 
 /// A command with an empty environment. Callers add what the child needs.
@@ -283,6 +300,23 @@ mod tests {
             .output()
             .unwrap_err();
         assert!(matches!(error, Error::TimedOut { .. }));
+    }
+
+    #[test]
+    fn a_program_file_still_open_for_writing_is_waited_for() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("script");
+        let mut writer = std::fs::File::create(&path).unwrap();
+        writer.write_all(b"#!/bin/sh\necho ran\n").unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let closer = thread::spawn(move || {
+            thread::sleep(Duration::from_millis(50));
+            drop(writer);
+        });
+        let out = Run::new(&path).output().unwrap();
+        closer.join().unwrap();
+        assert_eq!(out.stdout, b"ran\n");
     }
 
     #[test]

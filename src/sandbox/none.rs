@@ -129,7 +129,7 @@ fn run_step(
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .process_group(0);
-    let mut child = match command.spawn() {
+    let mut child = match process::spawn(&mut command) {
         Ok(child) => child,
         Err(error) => {
             outcome.end = End::NotStarted(error.raw_os_error().unwrap_or(libc::EIO));

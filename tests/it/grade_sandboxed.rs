@@ -296,7 +296,7 @@ fn survivors_and_noise_change_nothing() {
 }
 
 /// Runs while the sealed files are there, as the user that owns the tree.
-const SWAPPING_BUILD: &str = r##"
+const SWAPPING_BUILD: &str = r#"
 use std::fs;
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
@@ -315,7 +315,7 @@ fn main() {
         let _ = fs::write(format!("{dir}/cargo.sh"), "echo 'test result: ok. 1 passed'\n");
     }
 }
-"##;
+"#;
 
 #[test]
 #[ignore = "heavy: needs namespaces and cargo"]
