@@ -243,15 +243,19 @@ fn skips_are_no_pass_and_subtests_are_tests() {
 #[test]
 #[ignore = "heavy: needs node"]
 fn a_dependency_that_is_not_installed_is_found_first() {
-    let bench = Bench::new(Framework::Node, BASE, &[]);
-    let missing = |files: &[File<'_>]| {
+    let missing = |manifest: &str, files: &[File<'_>]| {
+        let bench = Bench::new(Framework::Node, &[BASE[0], ("package.json", manifest)], &[]);
         bench.lay(files, false);
         let call = bench.adapter().preflight(&bench.suite).remove(0);
         let raw = execute(&call);
         bench.adapter().read_preflight(&bench.suite, &[(call, raw)])
     };
-    let found = missing(&[]);
+    let runs_on_it = "{\"dependencies\": {\"chai\": \"4\"}}";
+    let found = missing(runs_on_it, &[]);
     assert_eq!(found.len(), 1);
     assert!(found[0].what.contains("chai") && found[0].remedy.contains("npm ci"));
-    assert_eq!(missing(&[("node_modules/chai/package.json", "{}")]), []);
+    let installed = ("node_modules/chai/package.json", "{}");
+    assert_eq!(missing(runs_on_it, &[installed]), []);
+    // A tool for developing that no test names does not stop a grade.
+    assert_eq!(missing("{\"devDependencies\": {\"chai\": \"4\"}}", &[]), []);
 }
