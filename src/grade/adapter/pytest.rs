@@ -96,14 +96,7 @@ impl Adapter for Pytest {
     }
 
     fn preflight(&self, suite: &Suite) -> Vec<Call> {
-        let files: Vec<String> = suite
-            .project
-            .tests
-            .iter()
-            .filter(|path| python::is_test_file(path))
-            .cloned()
-            .collect();
-        vec![run(suite, "collect", &[], &files)]
+        vec![run(suite, "collect", &[], &python::base_tests(suite))]
     }
 
     fn read_preflight(&self, suite: &Suite, calls: &[(Call, Raw)]) -> Vec<Missing> {

@@ -44,6 +44,12 @@ pub(super) fn is_test_file(path: &str) -> bool {
         .is_some_and(|stem| stem.starts_with("test") || stem.ends_with("_test"))
 }
 
+/// Test files of the base that a preflight collects.
+pub(super) fn base_tests(suite: &Suite) -> Vec<String> {
+    let tests = suite.project.tests.iter();
+    tests.filter(|path| is_test_file(path)).cloned().collect()
+}
+
 /// The sealed file before the first `::`.
 pub(super) fn file_of<'a>(suite: &'a Suite, id: &TestId) -> Option<&'a str> {
     let path = id.as_str().split("::").next()?;
