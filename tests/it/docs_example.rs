@@ -1,178 +1,44 @@
 //! The worked example of `docs/format.md`, run as it stands there with the programs it names.
 
+use crate::common::founded::{Founded, clock, create};
+use crate::common::git::{file_at, git, git_input, isolated};
 use crate::docs::{blocks, page};
-use hangar::base::clock::Clock;
+use hangar::base::process::Output;
 use hangar::base::redact::Secret;
-use hangar::git::{EntryKind, Repository, TreeEntry};
+use hangar::git::{EntryKind, TreeEntry};
 use hangar::model::approval::{Action, Approval};
 use hangar::model::digest::Digest;
-use hangar::model::event::{Change, Criterion};
+use hangar::model::event::Change;
 use hangar::model::grade::{Grade, GradeCounts, Subject, TestOutcome, TestResult, Timing};
 use hangar::model::ids::{CriterionId, TaskId};
 use hangar::model::listing::patch_id;
 use hangar::model::manifest::{BaseResult, BaseStatus, Counts, Coverage, Manifest, Writer};
 use hangar::model::outcome::{FailureClass, Secrecy, Trust, Verdict};
 use hangar::model::plan::{Framework, Plan};
-use hangar::model::policy::{
-    Acceptance, Machine, MachineRole, Members, Person, Role, Root, RootKey, Thresholds,
-};
 use hangar::model::run::{Kind, Run, RunOutcome, RunResult, RunRole, SandboxRecord};
-use hangar::model::task::{Flow, Mode};
 use hangar::seal::{self, Canary, FileMode, Payload, Recipient, SealedFile};
 use hangar::store::Store;
 use hangar::store::chain::Content;
-use hangar::store::found::Draft;
 use hangar::store::identity::Identity;
-use hangar::store::layout::Layout;
-use hangar::trust::{self, MachineKey};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
-use tempfile::TempDir;
+use hangar::trust::MachineKey;
 
 const NONCE: &str = "0123456789abcdef0123456789abcdef";
 const TIME: &str = "2026-01-02T03:04:05Z";
 
-struct World {
-    dir: TempDir,
-    alice: MachineKey,
-    worker: MachineKey,
-    grader: MachineKey,
-}
-
-fn command(program: &str, dir: &Path) -> Command {
-    let mut command = Command::new(program);
-    command
-        .current_dir(dir)
-        .env_clear()
-        .env("PATH", std::env::var_os("PATH").unwrap())
-        .env("HOME", dir)
-        .env("LC_ALL", "C")
-        .env("GIT_CONFIG_NOSYSTEM", "1")
-        .env("GIT_CONFIG_GLOBAL", "/dev/null");
-    command
-}
-
-fn git(dir: &Path, args: &[&str]) -> String {
-    let out = command("git", dir)
-        .args(["-c", "user.name=t", "-c", "user.email=t@example.com"])
-        .args(args)
-        .output()
-        .unwrap();
-    assert!(out.status.success(), "git {args:?}: {out:?}");
-    String::from_utf8(out.stdout).unwrap()
-}
-
-impl World {
-    /// A policy of one person, a worker and a grader.
-    fn new() -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        let repo = dir.path().join("repo");
-        git(dir.path(), &["init", "-q", "-b", "main", "repo"]);
+/// A repository of one person, whose base has the paths that listings find hard.
+fn world() -> Founded {
+    Founded::new(|repo| {
         std::fs::create_dir_all(repo.join("a folder")).unwrap();
         std::fs::write(repo.join("a folder/a file"), "one\n").unwrap();
         std::fs::write(repo.join("a.txt"), "").unwrap();
         std::os::unix::fs::symlink("a.txt", repo.join("link")).unwrap();
-        git(&repo, &["add", "."]);
-        git(&repo, &["commit", "-q", "-m", "base"]);
-        let key = |name: &str| {
-            MachineKey::load_or_create(&dir.path().join(name), trust::MachineRole::Grader).unwrap()
-        };
-        let world = Self {
-            alice: key("alice"),
-            worker: key("worker"),
-            grader: key("grader"),
-            dir,
-        };
-        let draft = Draft::founding(&world.root(), world.members(), world.alice.signer()).unwrap();
-        let repo = world.repo();
-        let layout = Layout::of(&repo).unwrap();
-        draft
-            .publish(&repo, &layout, None, &"alice".parse().unwrap(), clock())
-            .unwrap();
-        world
-    }
-
-    fn path(&self) -> PathBuf {
-        self.dir.path().join("repo")
-    }
-
-    fn repo(&self) -> Repository {
-        Repository::discover(&self.path()).unwrap()
-    }
-
-    fn root(&self) -> Root {
-        Root {
-            format: 1,
-            version: 1,
-            nonce: NONCE.into(),
-            previous: None,
-            thresholds: Thresholds {
-                root: 1,
-                members: 1,
-            },
-            acceptance: Acceptance::default(),
-            key: vec![RootKey {
-                principal: "alice".parse().unwrap(),
-                public: self.alice.public().as_str().into(),
-                recovery: false,
-            }],
-        }
-    }
-
-    fn members(&self) -> Members {
-        let machine = |name: &str, role, key: &MachineKey| Machine {
-            name: name.parse().unwrap(),
-            role,
-            owner: "alice".parse().unwrap(),
-            public: key.public().as_str().into(),
-        };
-        Members {
-            format: 1,
-            version: 1,
-            previous: None,
-            root: Digest::of(b""),
-            arbiter: String::new(),
-            person: vec![Person {
-                name: "alice".parse().unwrap(),
-                role: Role::Admin,
-                keys: vec![self.alice.public().as_str().into()],
-                recipients: vec![self.alice.public().as_str().into()],
-            }],
-            machine: vec![
-                machine("alice-worker", MachineRole::Worker, &self.worker),
-                machine("alice-grader", MachineRole::Grader, &self.grader),
-            ],
-        }
-    }
-}
-
-fn clock() -> Clock {
-    Clock::Fixed(TIME.parse().unwrap())
-}
-
-fn create(store: &Store) -> Change {
-    Change::Create {
-        title: "Add a total".into(),
-        mandate: String::new(),
-        criteria: vec![Criterion {
-            id: CriterionId::at(0),
-            text: "The total is printed".into(),
-        }],
-        flow: Flow::TestFirst,
-        mode: Mode::Implement,
-        priority: 5,
-        base: store.repo.head().unwrap().unwrap(),
-        base_branch: "main".into(),
-        external: String::new(),
-        tags: Vec::new(),
-        requester: "alice".parse().unwrap(),
-    }
+    })
 }
 
 /// One task with one document of each kind.
 struct Filled<'a> {
     store: &'a Store,
-    world: &'a World,
+    world: &'a Founded,
     task: TaskId,
 }
 
@@ -383,10 +249,11 @@ impl Filled<'_> {
     }
 }
 
-fn fill(world: &World) -> TaskId {
-    let store = Store::open(world.repo(), clock()).unwrap();
+fn fill(world: &Founded) -> TaskId {
+    let store = world.store();
     let alice = Identity::of(&store.policy, world.alice.signer()).unwrap();
-    let task = store.create_task(&alice, create(&store)).unwrap();
+    let create = create(&store, "", "Add a total", &["The total is printed"]);
+    let task = store.create_task(&alice, create).unwrap();
     store
         .change_task(&task, &alice, |_| Ok(vec![Change::Enqueue]))
         .unwrap();
@@ -406,13 +273,14 @@ fn fill(world: &World) -> TaskId {
     filled.task
 }
 
-fn run_example(world: &World) -> Output {
+fn run_example(world: &Founded) -> Output {
     let script = blocks(&page("docs/format.md"), "sh").concat();
     let out = tempfile::tempdir().unwrap();
-    command("bash", &world.path())
+    isolated("bash", &world.path())
         .args(["-eu", "-o", "pipefail", "-c", &script])
+        .env("HOME", world.path())
         .env("W", out.path())
-        .env("KEY", world.dir.path().join("grader/grader"))
+        .env("KEY", world.dir.path().join("data/grader"))
         .output()
         .unwrap()
 }
@@ -420,7 +288,7 @@ fn run_example(world: &World) -> Output {
 #[test]
 #[ignore = "heavy: needs ssh-keygen, age, zstd and tar"]
 fn the_worked_example_works_and_sees_a_changed_grade() {
-    let world = World::new();
+    let world = world();
     let task = fill(&world);
     let out = run_example(&world);
     assert!(out.status.success(), "{out:?}");
@@ -429,31 +297,22 @@ fn the_worked_example_works_and_sees_a_changed_grade() {
         text.contains("criteria.json\npayload.toml\nfiles/tests/total\n"),
         "{text}"
     );
-    let store = Store::open(world.repo(), clock()).unwrap();
+    let store = world.store();
     assert!(text.starts_with(&store.policy.repo().hex()), "{text}");
     assert_eq!(text.matches("Good \"hangar-").count(), 7, "{text}");
 
     // The same, after one word of the grade was changed.
     let repo = world.path();
     let place = format!("refs/hangar/grades/{task}");
-    let grade = git(&repo, &["show", &format!("{place}:grade.toml")]);
-    std::fs::write(
-        repo.join("grade"),
-        grade.replace("expected = 0", "expected = 9"),
-    )
-    .unwrap();
-    let blob = git(&repo, &["hash-object", "-w", "grade"]);
+    let grade = file_at(&repo, &format!("{place}:grade.toml"));
+    let grade = String::from_utf8(grade).unwrap();
+    let grade = grade.replace("expected = 0", "expected = 9");
+    let blob = git_input(&repo, &["hash-object", "-w", "--stdin"], grade.as_bytes());
     let tree = git(&repo, &["ls-tree", &place]);
     let old = git(&repo, &["rev-parse", &format!("{place}:grade.toml")]);
-    std::fs::write(repo.join("tree"), tree.replace(old.trim(), blob.trim())).unwrap();
-    let changed = command("git", &repo)
-        .arg("mktree")
-        .stdin(std::fs::File::open(repo.join("tree")).unwrap())
-        .output()
-        .unwrap();
-    let tree = String::from_utf8(changed.stdout).unwrap();
-    let commit = git(&repo, &["commit-tree", tree.trim(), "-m", "x"]);
-    git(&repo, &["update-ref", &place, commit.trim()]);
+    let tree = git_input(&repo, &["mktree"], tree.replace(&old, &blob).as_bytes());
+    let commit = git(&repo, &["commit-tree", &tree, "-m", "x"]);
+    git(&repo, &["update-ref", &place, &commit]);
     let out = run_example(&world);
     assert!(!out.status.success());
     let text = String::from_utf8_lossy(&out.stdout).into_owned();

@@ -1,7 +1,8 @@
 //! `prepare` with the real package clients: what it leaves, that it is used offline, what it
 //! refuses, and what it says.
 
-use crate::flow::world::{World, git};
+use crate::common::git::{commit_all, git};
+use crate::flow::world::World;
 use hangar::base::redact::Secret;
 use hangar::flow::Error;
 use hangar::flow::basecheck::{self, Ground};
@@ -75,8 +76,7 @@ impl Base {
 
     fn commit(&self, path: &str, text: &str) {
         fs::write(self.world.repo_dir().join(path), text).unwrap();
-        git(&self.world.repo_dir(), &["add", "-A"]);
-        git(&self.world.repo_dir(), &["commit", "-q", "-m", "next"]);
+        commit_all(&self.world.repo_dir(), "next");
     }
 
     /// The base check of one file of hidden tests.
@@ -340,8 +340,7 @@ fn cargo_base() -> Base {
     let base = Base::new(Framework::Cargo, "cargo fetch --locked", &files);
     let repo = base.world.repo_dir();
     cargo(&repo, &["generate-lockfile", "--quiet"]);
-    git(&repo, &["add", "-A"]);
-    git(&repo, &["commit", "-q", "-m", "lock"]);
+    commit_all(&repo, "lock");
     base
 }
 

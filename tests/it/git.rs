@@ -14,7 +14,7 @@ mod pinned;
 mod refs;
 mod trees;
 
-use hangar::base::process::{Output, Run};
+use crate::common::git::{git, git_input, git_run};
 use hangar::git::Repository;
 use hangar::model::object_id::ObjectId;
 use std::fs;
@@ -84,11 +84,9 @@ impl Sample {
 
     /// The tree that `git mktree` makes of these lines, with no check of ours or theirs.
     pub(crate) fn mktree(&self, lines: &str) -> ObjectId {
-        let out = git_run(&self.dir(), &["mktree", "--missing"])
-            .stdin(lines.as_bytes().to_vec())
-            .output()
-            .unwrap();
-        text(out).parse().unwrap()
+        let args = ["mktree", "--missing"];
+        let id = git_input(&self.dir(), &args, lines.as_bytes());
+        id.parse().unwrap()
     }
 
     pub(crate) fn blob(&self, content: &str) -> ObjectId {
@@ -106,31 +104,6 @@ pub(crate) fn put(dir: &Path, path: &str, content: impl AsRef<[u8]>) {
 pub(crate) fn make_executable(path: &Path) {
     use std::os::unix::fs::PermissionsExt as _;
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
-}
-
-pub(crate) fn git_run(dir: &Path, args: &[&str]) -> Run {
-    Run::new("git")
-        .inherit(&["PATH"])
-        .env("GIT_CONFIG_GLOBAL", "/dev/null")
-        .env("GIT_CONFIG_NOSYSTEM", "1")
-        .env("GIT_AUTHOR_NAME", "A")
-        .env("GIT_AUTHOR_EMAIL", "a@example.org")
-        .env("GIT_AUTHOR_DATE", "1700000000 +0000")
-        .env("GIT_COMMITTER_NAME", "A")
-        .env("GIT_COMMITTER_EMAIL", "a@example.org")
-        .env("GIT_COMMITTER_DATE", "1700000000 +0000")
-        .args(["-c", "protocol.file.allow=always"])
-        .args(args)
-        .dir(dir)
-}
-
-pub(crate) fn git(dir: &Path, args: &[&str]) -> String {
-    text(git_run(dir, args).output().unwrap())
-}
-
-fn text(out: Output) -> String {
-    assert!(out.status.success(), "{}", out.stderr_text());
-    String::from_utf8(out.stdout).unwrap().trim_end().to_owned()
 }
 
 /// `git fsck --strict` has nothing to say.

@@ -1,154 +1,33 @@
 //! State on refs of a real repository.
 
-use hangar::base::clock::Clock;
-use hangar::git::Repository;
+use crate::common::founded::{Founded, clock, create};
+use crate::common::git::{file_at, git, git_input};
 use hangar::model::authority::Act;
 use hangar::model::codec;
-use hangar::model::digest::Digest;
-use hangar::model::event::{Change, Criterion};
-use hangar::model::ids::CriterionId;
-use hangar::model::policy::{
-    Acceptance, Machine, MachineRole, Members, Person, Role, Root, RootKey, Thresholds,
-};
-use hangar::model::task::{Flow, Mode, State};
+use hangar::model::event::Change;
+use hangar::model::task::State;
 use hangar::store::found::Draft;
 use hangar::store::identity::Identity;
 use hangar::store::layout::Layout;
 use hangar::store::{Error, Store, pins};
 use hangar::trust;
-use std::path::Path;
-use std::process::Command;
-use tempfile::TempDir;
 
-struct World {
-    dir: TempDir,
-    alice: trust::MachineKey,
-    worker: trust::MachineKey,
+fn world() -> Founded {
+    Founded::new(|_| {})
 }
 
-fn git(dir: &Path, args: &[&str]) -> String {
-    let out = Command::new("git")
-        .current_dir(dir)
-        .env_clear()
-        .env("PATH", std::env::var_os("PATH").unwrap())
-        .env("GIT_CONFIG_NOSYSTEM", "1")
-        .env("GIT_CONFIG_GLOBAL", "/dev/null")
-        .args(["-c", "user.name=t", "-c", "user.email=t@example.com"])
-        .args(args)
-        .output()
-        .unwrap();
-    assert!(
-        out.status.success(),
-        "git {args:?}: {}",
-        String::from_utf8_lossy(&out.stderr)
-    );
-    String::from_utf8(out.stdout).unwrap()
-}
-
-fn clock() -> Clock {
-    Clock::Fixed("2026-01-02T03:04:05Z".parse().unwrap())
-}
-
-impl World {
-    fn new() -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        git(dir.path(), &["init", "-q", "-b", "main", "repo"]);
-        git(
-            &dir.path().join("repo"),
-            &["commit", "-q", "--allow-empty", "-m", "base"],
-        );
-        let key = |name: &str| {
-            trust::MachineKey::load_or_create(&dir.path().join(name), trust::MachineRole::Worker)
-                .unwrap()
-        };
-        let (alice, worker) = (key("alice"), key("worker"));
-        let world = Self { dir, alice, worker };
-        let repo = world.repo();
-        let draft = Draft::founding(&world.root(), world.members(), world.alice.signer()).unwrap();
-        let layout = Layout::of(&repo).unwrap();
-        draft
-            .publish(&repo, &layout, None, &"alice".parse().unwrap(), clock())
-            .unwrap();
-        world
-    }
-
-    fn repo(&self) -> Repository {
-        Repository::discover(&self.dir.path().join("repo")).unwrap()
-    }
-
-    fn store(&self) -> Store {
-        Store::open(self.repo(), clock()).unwrap()
-    }
-
-    fn root(&self) -> Root {
-        Root {
-            format: 1,
-            version: 1,
-            nonce: "00".repeat(16),
-            previous: None,
-            thresholds: Thresholds {
-                root: 1,
-                members: 1,
-            },
-            acceptance: Acceptance::default(),
-            key: vec![RootKey {
-                principal: "alice".parse().unwrap(),
-                public: self.alice.public().as_str().into(),
-                recovery: false,
-            }],
-        }
-    }
-
-    fn members(&self) -> Members {
-        Members {
-            format: 1,
-            version: 1,
-            previous: None,
-            root: Digest::of(b""),
-            arbiter: String::new(),
-            person: vec![Person {
-                name: "alice".parse().unwrap(),
-                role: Role::Admin,
-                keys: vec![self.alice.public().as_str().into()],
-                recipients: vec![self.alice.public().as_str().into()],
-            }],
-            machine: vec![Machine {
-                name: "alice-worker".parse().unwrap(),
-                role: MachineRole::Worker,
-                owner: "alice".parse().unwrap(),
-                public: self.worker.public().as_str().into(),
-            }],
-        }
-    }
-}
-
-fn create(store: &Store, title: &str) -> Change {
-    Change::Create {
-        title: title.into(),
-        mandate: String::new(),
-        criteria: vec![Criterion {
-            id: CriterionId::at(0),
-            text: "it works".into(),
-        }],
-        flow: Flow::TestFirst,
-        mode: Mode::Implement,
-        priority: 5,
-        base: store.repo.head().unwrap().unwrap(),
-        base_branch: "main".into(),
-        external: "KAN-80".into(),
-        tags: Vec::new(),
-        requester: "alice".parse().unwrap(),
-    }
+fn some_task(store: &Store, title: &str) -> Change {
+    create(store, "KAN-80", title, &["it works"])
 }
 
 #[test]
 fn a_task_is_created_changed_and_found_again() {
-    let world = World::new();
+    let world = world();
     let store = world.store();
     let alice = Identity::of(&store.policy, world.alice.signer()).unwrap();
     let worker = Identity::of(&store.policy, world.worker.signer()).unwrap();
     let id = store
-        .create_task(&alice, create(&store, "Add subtraction"))
+        .create_task(&alice, some_task(&store, "Add subtraction"))
         .unwrap();
     store
         .change_task(&id, &alice, |_| Ok(vec![Change::Enqueue]))
@@ -168,16 +47,16 @@ fn a_task_is_created_changed_and_found_again() {
         assert!(history.faults.is_empty());
     }
     assert!(matches!(fresh.find_task("zzzz"), Err(Error::NoTask(_))));
-    git(&world.dir.path().join("repo"), &["fsck", "--strict"]);
+    git(&world.path(), &["fsck", "--strict"]);
 }
 
 #[test]
 fn what_the_rules_refuse_is_not_written() {
-    let world = World::new();
+    let world = world();
     let store = world.store();
     let alice = Identity::of(&store.policy, world.alice.signer()).unwrap();
     let worker = Identity::of(&store.policy, world.worker.signer()).unwrap();
-    let id = store.create_task(&alice, create(&store, "T")).unwrap();
+    let id = store.create_task(&alice, some_task(&store, "T")).unwrap();
     let before = store.task(&id).unwrap().tip;
     let claim = |_: &_| Ok(vec![Change::Claim { lease: "x".into() }]);
     assert!(
@@ -204,10 +83,10 @@ fn what_the_rules_refuse_is_not_written() {
 
 #[test]
 fn twenty_writers_lose_no_event() {
-    let world = World::new();
+    let world = world();
     let store = world.store();
     let alice = Identity::of(&store.policy, world.alice.signer()).unwrap();
-    let id = store.create_task(&alice, create(&store, "T")).unwrap();
+    let id = store.create_task(&alice, some_task(&store, "T")).unwrap();
     std::thread::scope(|scope| {
         for writer in 0..20 {
             let (world, id) = (&world, &id);
@@ -230,7 +109,7 @@ fn twenty_writers_lose_no_event() {
 
 #[test]
 fn a_foreign_policy_is_not_taken_for_the_pinned_one() {
-    let world = World::new();
+    let world = world();
     let store = world.store();
     pins::record(&store.repo, &store.policy).unwrap();
     // Control: the same policy opens again.
@@ -242,10 +121,7 @@ fn a_foreign_policy_is_not_taken_for_the_pinned_one() {
     let tip = repo.read_ref(&layout.policy()).unwrap().unwrap();
     repo.update_ref(&layout.policy(), hangar::git::Expected::At(tip), None, "x")
         .unwrap();
-    let draft = Draft::founding(&rival, world.members(), world.alice.signer()).unwrap();
-    draft
-        .publish(&repo, &layout, None, &"alice".parse().unwrap(), clock())
-        .unwrap();
+    world.publish(&rival);
     assert!(matches!(
         Store::open(world.repo(), clock()),
         Err(Error::Pin(_))
@@ -254,7 +130,7 @@ fn a_foreign_policy_is_not_taken_for_the_pinned_one() {
 
 #[test]
 fn a_policy_version_needs_the_signature_of_an_admin_before_it() {
-    let world = World::new();
+    let world = world();
     let store = world.store();
     let layout = &store.layout;
     let tip = store.repo.read_ref(&layout.policy()).unwrap();
@@ -282,33 +158,25 @@ fn a_policy_version_needs_the_signature_of_an_admin_before_it() {
 
 #[test]
 fn a_stripped_or_foreign_event_is_reported_and_changes_nothing() {
-    let world = World::new();
+    let world = world();
     let store = world.store();
     let alice = Identity::of(&store.policy, world.alice.signer()).unwrap();
-    let id = store.create_task(&alice, create(&store, "T")).unwrap();
+    let id = store.create_task(&alice, some_task(&store, "T")).unwrap();
     store
         .change_task(&id, &alice, |_| Ok(vec![Change::Enqueue]))
         .unwrap();
-    let dir = world.dir.path().join("repo");
+    let dir = world.path();
     let reference = store.layout.task(&id);
-    let event = git(&dir, &["show", &format!("{reference}:event.toml")]);
+    let event = file_at(&dir, &format!("{reference}:event.toml"));
     // The same bytes again without their signature, on top.
-    let blob = |text: &str| {
-        std::fs::write(dir.join("blob"), text).unwrap();
-        git(&dir, &["hash-object", "-w", "blob"]).trim().to_owned()
-    };
     let tree = |name: &str, text: &str| {
-        let line = format!("100644 blob {}\t{name}\n", blob(text));
-        std::fs::write(dir.join("tree"), line).unwrap();
-        let out = Command::new("git")
-            .current_dir(&dir)
-            .arg("mktree")
-            .stdin(std::fs::File::open(dir.join("tree")).unwrap())
-            .output()
-            .unwrap();
-        String::from_utf8(out.stdout).unwrap().trim().to_owned()
+        let blob = git_input(&dir, &["hash-object", "-w", "--stdin"], text.as_bytes());
+        let line = format!("100644 blob {blob}\t{name}\n");
+        git_input(&dir, &["mktree"], line.as_bytes())
     };
-    let changed = event.replace("enqueue", "delete");
+    let changed = String::from_utf8(event)
+        .unwrap()
+        .replace("enqueue", "delete");
     let commit = git(
         &dir,
         &[
@@ -320,7 +188,7 @@ fn a_stripped_or_foreign_event_is_reported_and_changes_nothing() {
             "x",
         ],
     );
-    git(&dir, &["update-ref", &reference, commit.trim()]);
+    git(&dir, &["update-ref", &reference, &commit]);
     let history = world.store().task(&id).unwrap();
     assert_eq!(history.task.state, State::Queued);
     assert_eq!(history.faults.len(), 1);

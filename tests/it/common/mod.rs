@@ -6,6 +6,9 @@
     reason = "helpers of tests: scratch files, and programs as a user starts them"
 )]
 
+pub(crate) mod founded;
+pub(crate) mod git;
+
 use hangar::trust;
 use std::cell::Cell;
 use std::ffi::OsString;

@@ -1,6 +1,7 @@
 //! The whole flow with shell tests: no interpreter but `/bin/sh`.
 
-use super::world::{World, git};
+use super::world::World;
+use crate::common::git::git;
 use hangar::flow::drive::{Agents, Stop, drive};
 use hangar::model::approval::Action;
 use hangar::model::outcome::{Secrecy, Trust};
@@ -62,7 +63,7 @@ fn from_a_task_to_a_delivered_branch() {
     assert_eq!(grade.secrecy, Secrecy::Confined);
     assert_eq!(
         git(&world.repo_dir(), &["show", "hangar/KAN-80:calc.sh"]),
-        "echo $(($1 - $2))\n"
+        "echo $(($1 - $2))"
     );
     git(&world.repo_dir(), &["fsck", "--strict"]);
     // No object of any ref holds a line of a hidden test.

@@ -1,57 +1,27 @@
 //! A repository with a policy, machine keys and scripted agents.
 
+use crate::common::founded::{Founded, clock, create};
 use hangar::base::clock::Clock;
 use hangar::config::user::User;
 use hangar::flow::host::{Host, Progress};
 use hangar::git::Repository;
 use hangar::model::approval::Action;
-use hangar::model::digest::Digest;
-use hangar::model::event::{Change, Criterion};
-use hangar::model::ids::{CriterionId, TaskId};
+use hangar::model::event::Change;
+use hangar::model::ids::TaskId;
 use hangar::model::lane::{HarnessSettings, LaneName, LaneSettings, Role as LaneRole};
-use hangar::model::policy::{
-    self, Acceptance, MachineRole, Members, Person, Role, Root, RootKey, Thresholds,
-};
-use hangar::model::task::{Flow, Mode};
 use hangar::sandbox::{Cancel, Launcher, Linux};
 use hangar::store::Store;
-use hangar::store::found::Draft;
 use hangar::store::identity::Identity;
-use hangar::store::layout::Layout;
 use hangar::trust;
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use tempfile::TempDir;
 
 pub(crate) struct World {
     pub(crate) dir: TempDir,
     pub(crate) person: trust::MachineKey,
-}
-
-pub(crate) fn git(dir: &Path, args: &[&str]) -> String {
-    let out = Command::new("git")
-        .current_dir(dir)
-        .env_clear()
-        .env("PATH", std::env::var_os("PATH").unwrap())
-        .env("GIT_CONFIG_NOSYSTEM", "1")
-        .env("GIT_CONFIG_GLOBAL", "/dev/null")
-        .args(["-c", "user.name=t", "-c", "user.email=t@example.com"])
-        .args(args)
-        .output()
-        .unwrap();
-    assert!(
-        out.status.success(),
-        "git {args:?}: {}",
-        String::from_utf8_lossy(&out.stderr)
-    );
-    String::from_utf8_lossy(&out.stdout).into_owned()
-}
-
-pub(crate) fn clock() -> Clock {
-    Clock::Fixed("2026-01-02T03:04:05Z".parse().unwrap())
 }
 
 /// So many seconds after [`clock`].
@@ -66,90 +36,24 @@ fn quiet(_: Progress) {}
 impl World {
     /// A repository with these files at its base, and a policy with alice as everything.
     pub(crate) fn new(files: &[(&str, &str)]) -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
-        git(dir.path(), &["init", "-q", "-b", "main", "repo"]);
-        let person = trust::MachineKey::load_or_create(
-            &dir.path().join("alice"),
-            trust::MachineRole::Worker,
-        )
-        .unwrap();
-        for role in [trust::MachineRole::Worker, trust::MachineRole::Grader] {
-            trust::MachineKey::load_or_create(&dir.path().join("data"), role).unwrap();
-            trust::MachineKey::load_or_create(&dir.path().join("data-two"), role).unwrap();
+        let founded = Founded::new(|repo| {
+            for (path, text) in files {
+                write(&repo.join(path), text);
+            }
+        });
+        Self {
+            dir: founded.dir,
+            person: founded.alice,
         }
-        let world = Self { dir, person };
-        for (path, text) in files {
-            world.put(path, text);
-        }
-        git(&world.repo_dir(), &["add", "-A"]);
-        git(&world.repo_dir(), &["commit", "-q", "-m", "base"]);
-        world.found();
-        world
     }
 
     pub(crate) fn repo_dir(&self) -> PathBuf {
         self.dir.path().join("repo")
     }
 
-    fn put(&self, path: &str, text: &str) {
-        write(&self.repo_dir().join(path), text);
-    }
-
     /// A file of a scripted turn: `writer/1/out/sealed/…`.
     pub(crate) fn script(&self, who: &str, path: &str, text: &str) {
         write(&self.dir.path().join(who).join(path), text);
-    }
-
-    fn found(&self) {
-        let repo = Repository::discover(&self.repo_dir()).unwrap();
-        let (worker, grader) = Host::keys(&self.dir.path().join("data")).unwrap();
-        let (second, _) = Host::keys(&self.dir.path().join("data-two")).unwrap();
-        let machine = |name: &str, role, key: &trust::MachineKey| policy::Machine {
-            name: name.parse().unwrap(),
-            role,
-            owner: "alice".parse().unwrap(),
-            public: key.public().as_str().into(),
-        };
-        let root = Root {
-            format: 1,
-            version: 1,
-            nonce: "00".repeat(16),
-            previous: None,
-            thresholds: Thresholds {
-                root: 1,
-                members: 1,
-            },
-            acceptance: Acceptance::default(),
-            key: vec![RootKey {
-                principal: "alice".parse().unwrap(),
-                public: self.person.public().as_str().into(),
-                recovery: false,
-            }],
-        };
-        let members = Members {
-            format: 1,
-            version: 1,
-            previous: None,
-            root: Digest::of(b""),
-            arbiter: String::new(),
-            person: vec![Person {
-                name: "alice".parse().unwrap(),
-                role: Role::Admin,
-                keys: vec![self.person.public().as_str().into()],
-                recipients: vec![self.person.public().as_str().into()],
-            }],
-            machine: vec![
-                machine("worker", MachineRole::Worker, &worker),
-                machine("worker-two", MachineRole::Worker, &second),
-                machine("grader", MachineRole::Grader, &grader),
-            ],
-        };
-        let layout = Layout::of(&repo).unwrap();
-        let draft = Draft::founding(&root, members, self.person.signer()).unwrap();
-        draft
-            .publish(&repo, &layout, None, &"alice".parse().unwrap(), clock())
-            .unwrap();
     }
 
     pub(crate) fn store(&self) -> Store {
@@ -162,7 +66,8 @@ impl World {
 
     /// Another machine: the same agents, a worker key of its own.
     pub(crate) fn second_host(&self) -> Host<'static> {
-        let (worker, _) = Host::keys(&self.dir.path().join("data-two")).unwrap();
+        let keys = self.dir.path().join("data-two");
+        let worker = trust::MachineKey::load(&keys, trust::MachineRole::Worker).unwrap();
         Host {
             worker,
             ..self.host()
@@ -228,27 +133,7 @@ impl World {
         criteria: &[&str],
     ) -> TaskId {
         let alice = self.person(store);
-        let criteria = criteria
-            .iter()
-            .enumerate()
-            .map(|(index, text)| Criterion {
-                id: CriterionId::at(index),
-                text: (*text).to_owned(),
-            })
-            .collect();
-        let create = Change::Create {
-            title: title.into(),
-            mandate: String::new(),
-            criteria,
-            flow: Flow::TestFirst,
-            mode: Mode::Implement,
-            priority: 5,
-            base: store.repo.head().unwrap().unwrap(),
-            base_branch: "main".into(),
-            external: key.into(),
-            tags: Vec::new(),
-            requester: "alice".parse().unwrap(),
-        };
+        let create = create(store, key, title, criteria);
         let id = store.create_task(&alice, create).unwrap();
         store
             .change_task(&id, &alice, |_| Ok(vec![Change::Enqueue]))

@@ -1,7 +1,8 @@
 //! A delivered task made document by document, without a sandbox, so that any of them can be forged
 //! with a good signature; and the plumbing to change what lies on a ref.
 
-use crate::flow::world::{World, git};
+use crate::common::git::git;
+use crate::flow::world::World;
 use hangar::base::redact::Secret;
 use hangar::flow::basecheck::Checked;
 use hangar::flow::host::Host;

@@ -1,7 +1,8 @@
 //! The real flow, from a writer in its sandbox to a delivered branch, verified by the binary.
 
 use super::forge::CONFIG;
-use crate::flow::world::{World, git};
+use crate::common::git::git;
+use crate::flow::world::World;
 use hangar::flow::drive::{Agents, Stop, drive};
 use hangar::model::approval::Action;
 use std::process::Command;
