@@ -1,6 +1,7 @@
 //! Bytes and signatures of single documents.
 
-use super::forge::{Forged, Plot};
+use super::forge::Forged;
+use super::plot::Plot;
 use hangar::flow::host::Host;
 use hangar::model::codec;
 use hangar::model::signer::Signer as Table;
@@ -215,7 +216,7 @@ fn a_key_of_the_policy_in_a_role_that_it_does_not_have() {
     use hangar::model::{approval::Approval, grade::Grade, manifest::Manifest, run::Run};
     let forged = Forged::honest();
     let keys = |forged: &Forged| Host::keys(&forged.world.dir.path().join("data")).unwrap();
-    let right = |answer: super::forge::Answer| {
+    let right = |answer: super::answer::Answer| {
         answer.names("documents", "no right").answers(false, false);
     };
     sign!(&forged, forged.sealed(), Manifest, &keys(&forged).0);
@@ -265,10 +266,7 @@ fn a_person_signs_no_grade_and_no_manifest() {
 
 #[test]
 fn a_task_that_is_not_delivered_is_not_accepted_and_not_at_fault() {
-    let forged = Forged::new(&Plot {
-        undelivered: true,
-        ..Plot::default()
-    });
+    let forged = Forged::new(&Plot::undelivered());
     let answer = forged.task();
     assert_eq!(answer.code, Some(1));
     assert_eq!(answer.faults(), Vec::<serde_json::Value>::new());

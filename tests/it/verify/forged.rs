@@ -1,6 +1,7 @@
 //! Documents with good signatures that say what is not so: a grader or worker that lies.
 
-use super::forge::{Forged, GOOD, Plot};
+use super::forge::Forged;
+use super::plot::{GOOD, Plot};
 use hangar::model::event::Change;
 use hangar::model::grade::{Grade, TestOutcome};
 use hangar::model::manifest::{BaseStatus, Manifest};
@@ -9,10 +10,7 @@ use hangar::model::run::Run;
 
 #[track_caller]
 fn grade(edit: &dyn Fn(&mut Grade), what: &str) {
-    let forged = Forged::new(&Plot {
-        grade: Some(edit),
-        ..Plot::default()
-    });
+    let forged = Forged::new(&Plot::grade(edit));
     forged.task().names("grade", what).answers(false, false);
 }
 
@@ -137,10 +135,7 @@ fn a_grade_of_another_patch_or_base() {
 #[test]
 fn a_grade_that_overlooks_a_protected_path() {
     let edit = |manifest: &mut Manifest| manifest.plan.protected = vec!["calc.sh".into()];
-    let forged = Forged::new(&Plot {
-        manifest: Some(&edit),
-        ..Plot::default()
-    });
+    let forged = Forged::new(&Plot::manifest(&edit));
     forged
         .task()
         .names("grade", "changes the protected path `calc.sh`");
@@ -148,29 +143,20 @@ fn a_grade_that_overlooks_a_protected_path() {
         manifest.plan.protected = vec!["calc.sh".into()];
         manifest.plan.may_touch = vec!["calc.sh".into()];
     };
-    let forged = Forged::new(&Plot {
-        manifest: Some(&edit),
-        ..Plot::default()
-    });
+    let forged = Forged::new(&Plot::manifest(&edit));
     forged.task().is_yes();
 }
 
 #[test]
 fn a_grade_without_the_approval_that_was_used() {
     let edit = |grade: &mut Grade| grade.approvals.clear();
-    let forged = Forged::new(&Plot {
-        grade: Some(&edit),
-        ..Plot::default()
-    });
+    let forged = Forged::new(&Plot::grade(&edit));
     forged.task().names("approval", "names no approval");
 }
 
 #[track_caller]
 fn manifest(edit: &dyn Fn(&mut Manifest), link: &str, what: &str) {
-    let forged = Forged::new(&Plot {
-        manifest: Some(edit),
-        ..Plot::default()
-    });
+    let forged = Forged::new(&Plot::manifest(edit));
     forged.task().names(link, what).answers(false, false);
 }
 
@@ -260,10 +246,7 @@ fn a_payload_that_is_not_the_one_named() {
 
 #[track_caller]
 fn run(edit: &dyn Fn(&mut Run), what: &str) {
-    let forged = Forged::new(&Plot {
-        run: Some(edit),
-        ..Plot::default()
-    });
+    let forged = Forged::new(&Plot::run(edit));
     forged.task().names("run", what).answers(false, false);
 }
 
@@ -290,10 +273,7 @@ fn a_result_tree_that_is_not_beside_its_run() {
     let forged = Forged::honest();
     let tree = forged.git(&["rev-parse", "main^{tree}"]);
     let edit = |run: &mut Run| run.result.as_mut().unwrap().tree = tree.parse().unwrap();
-    let forged = Forged::new(&Plot {
-        run: Some(&edit),
-        ..Plot::default()
-    });
+    let forged = Forged::new(&Plot::run(&edit));
     let answer = forged.task();
     assert_eq!(answer.code, Some(1), "{}", answer.text);
     answer.names("run", "");
@@ -301,21 +281,13 @@ fn a_result_tree_that_is_not_beside_its_run() {
 
 #[test]
 fn a_delivered_commit_with_another_tree() {
-    let forged = Forged::new(&Plot {
-        delivered: Some("echo evil\n"),
-        ..Plot::default()
-    });
+    let forged = Forged::new(&Plot::delivered("echo evil\n"));
     let answer = forged.task();
     answer
         .names("delivery", "its tree is not the result")
         .answers(false, false);
     // Control: the result's own text.
-    Forged::new(&Plot {
-        delivered: Some(GOOD),
-        ..Plot::default()
-    })
-    .task()
-    .is_yes();
+    Forged::new(&Plot::delivered(GOOD)).task().is_yes();
 }
 
 #[test]
@@ -352,10 +324,7 @@ fn a_delivery_that_names_other_documents() {
         ),
     ];
     for (edit, link, what) in cases {
-        let forged = Forged::new(&Plot {
-            delivery: Some(edit),
-            ..Plot::default()
-        });
+        let forged = Forged::new(&Plot::delivery(edit));
         forged.task().names(link, what).names("delivery", "trailer");
     }
 }
@@ -365,19 +334,13 @@ fn an_approval_that_had_expired_when_it_was_used() {
     let edit = |approval: &mut hangar::model::approval::Approval| {
         approval.not_after = Some("2026-01-01T00:00:00Z".into());
     };
-    let forged = Forged::new(&Plot {
-        approval: Some(&edit),
-        ..Plot::default()
-    });
+    let forged = Forged::new(&Plot::approval(&edit));
     forged.task().names("approval", "after it had expired");
     // Control: one that ended after its use, and long before now, is as good as ever.
     let edit = |approval: &mut hangar::model::approval::Approval| {
         approval.not_after = Some("2026-01-02T03:04:06Z".into());
     };
-    let forged = Forged::new(&Plot {
-        approval: Some(&edit),
-        ..Plot::default()
-    });
+    let forged = Forged::new(&Plot::approval(&edit));
     forged.task().is_yes();
 }
 

@@ -1,10 +1,13 @@
 //! `hangar verify`: every way of tampering is named and is exit 1, and what is honest is exit 0.
 
+mod answer;
 mod documents;
 mod forge;
 mod forged;
 mod moved;
+mod plot;
 mod policy;
 mod revisions;
 mod rewritten;
+mod tamper;
 mod whole;

@@ -1,6 +1,7 @@
 //! Honest documents in places where they do not belong.
 
-use super::forge::{Forged, Plot};
+use super::forge::Forged;
+use super::plot::Plot;
 use hangar::flow::stage;
 use hangar::model::approval::Action;
 use hangar::model::digest::Digest;
@@ -10,17 +11,10 @@ use hangar::model::task::Stage;
 use hangar::store::chain::Content;
 use hangar::store::identity::Identity;
 
-fn undelivered() -> Plot<'static> {
-    Plot {
-        undelivered: true,
-        ..Plot::default()
-    }
-}
-
 #[test]
 fn an_approval_moved_to_another_task() {
     let forged = Forged::honest();
-    let other = forged.another("KAN-81", &undelivered());
+    let other = forged.another("KAN-81", &Plot::undelivered());
     let own = forged.approval();
     let moved = own.replace(forged.id.as_str(), other.as_str());
     forged.git(&["update-ref", &moved, &own]);
@@ -49,10 +43,7 @@ fn an_approval_of_no_version_of_the_task() {
     let edit = |approval: &mut hangar::model::approval::Approval| {
         approval.manifest = Digest::of(b"another");
     };
-    let forged = Forged::new(&Plot {
-        approval: Some(&edit),
-        ..Plot::default()
-    });
+    let forged = Forged::new(&Plot::approval(&edit));
     let answer = forged.task();
     answer.names("approval", "not the delivered one");
     answer.names("approval", "no believed version");
@@ -62,7 +53,7 @@ fn an_approval_of_no_version_of_the_task() {
 #[test]
 fn a_grade_moved_to_another_task() {
     let forged = Forged::honest();
-    let other = forged.another("KAN-81", &undelivered());
+    let other = forged.another("KAN-81", &Plot::undelivered());
     let moved = format!("refs/hangar/grades/{other}");
     forged.git(&["update-ref", &moved, &forged.grades()]);
     forged
@@ -73,7 +64,7 @@ fn a_grade_moved_to_another_task() {
 #[test]
 fn a_grade_of_an_earlier_round_for_a_later_patch() {
     // Round two has another result; the delivery names it with the grade of round one.
-    let forged = Forged::new(&undelivered());
+    let forged = Forged::new(&Plot::undelivered());
     let store = forged.store();
     let host = forged.world.host();
     let dossier = forged.dossier();
@@ -111,7 +102,7 @@ fn a_grade_of_an_earlier_round_for_a_later_patch() {
 #[test]
 fn a_swapped_ciphertext() {
     let forged = Forged::honest();
-    let other = forged.another("KAN-81", &undelivered());
+    let other = forged.another("KAN-81", &Plot::undelivered());
     let foreign = forged.read(&format!("refs/hangar/sealed/{other}"), "sealed.age");
     forged.rewrite_tip(&forged.sealed(), &[("sealed.age", Some(&foreign))]);
     forged
@@ -148,7 +139,7 @@ fn a_reseal_for_another_manifest_or_of_another_payload() {
     // Control: the same payload again.
     reseal(&forged, &sealed, |_| ());
     forged.task().is_yes();
-    let other = forged.another("KAN-81", &undelivered());
+    let other = forged.another("KAN-81", &Plot::undelivered());
     let foreign = forged.read(&format!("refs/hangar/sealed/{other}"), "sealed.age");
     reseal(&forged, &foreign, |_| ());
     let answer = forged.task();
@@ -176,7 +167,7 @@ fn a_reseal_for_another_manifest_or_of_another_payload() {
 
 #[test]
 fn an_approval_used_again_after_a_retry_set_it_aside() {
-    let forged = Forged::new(&undelivered());
+    let forged = Forged::new(&Plot::undelivered());
     let store = forged.store();
     let host = forged.world.host();
     let alice = forged.world.person(&store);
@@ -232,7 +223,7 @@ fn an_approval_used_again_after_a_retry_set_it_aside() {
 
 #[test]
 fn a_rejection_after_the_approval() {
-    let forged = Forged::new(&undelivered());
+    let forged = Forged::new(&Plot::undelivered());
     forged.world.decide(&forged.id, Action::Reject, "no");
     let store = forged.store();
     let host = forged.world.host();

@@ -1,6 +1,7 @@
 //! The policy: tampered with, not the pinned one, and the two answers.
 
-use super::forge::{Forged, Plot};
+use super::forge::Forged;
+use super::plot::Plot;
 use hangar::model::codec;
 use hangar::model::outcome::Trust;
 use hangar::model::policy::{Members, Role, Root};
@@ -84,10 +85,7 @@ fn keys_that_are_gone_and_roles_that_no_longer_suffice() {
 
 #[test]
 fn a_delivery_under_a_minimum_of_its_own_policy_was_never_valid() {
-    let forged = Forged::new(&Plot {
-        undelivered: true,
-        ..Plot::default()
-    });
+    let forged = Forged::new(&Plot::undelivered());
     next_policy(&forged, |root, _| root.acceptance.approvers = 2);
     // The worker delivers under version 2 what one person approved.
     let store = forged.store();

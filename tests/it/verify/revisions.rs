@@ -1,9 +1,10 @@
 //! `hangar verify REV`: exact, rebased, or no.
 
-use super::forge::{Forged, GOOD};
+use super::forge::Forged;
+use super::plot::GOOD;
 use hangar::model::event::Change;
 
-fn answer_of(answer: &super::forge::Answer) -> String {
+fn answer_of(answer: &super::answer::Answer) -> String {
     answer.json["revision"]["answer"]
         .as_str()
         .unwrap_or_default()
