@@ -20,8 +20,7 @@ impl Place {
         let env = TestEnv::new();
         let dir = env.repo("repo", &[("calc.sh", "echo 0\n")]);
         env.hangar(&dir, &["init"]).success();
-        env.git(&dir, &["add", "-A"]);
-        env.git(&dir, &["commit", "-q", "-m", "set up"]);
+        env.commit(&dir, "set up");
         let hidden = env.root().join("hidden/tests");
         for (name, text) in [("sub.sh", TEST), ("guard.sh", GUARD)] {
             write(&hidden.join(name), text);

@@ -104,8 +104,7 @@ fn a_key_with_a_passphrase_signs_through_the_agent_that_holds_it() {
     );
     // The agent can't decrypt, so there is an age identity beside it.
     assert_eq!(report["age_identity_made"], true);
-    env.git(&dir, &["add", "-A"]);
-    env.git(&dir, &["commit", "-q", "-m", "set up"]);
+    env.commit(&dir, "set up");
     env.hangar_with(&dir, &["task", "new", "x", "-c", "y"], &agent.vars(), "")
         .success();
 }
@@ -155,8 +154,7 @@ fn an_agent_without_files_is_enough_and_a_dead_one_is_told() {
             .unwrap()
             .starts_with("the agent")
     );
-    env.git(&dir, &["add", "-A"]);
-    env.git(&dir, &["commit", "-q", "-m", "set up"]);
+    env.commit(&dir, "set up");
     drop(agent);
     let dead = env.root().join("agent");
     let vars = [("SSH_AUTH_SOCK", dead.to_str().unwrap())];
@@ -186,10 +184,7 @@ fn keys_that_are_not_accepted_are_named_with_the_reason() {
         &env.home().join(".ssh/id_old"),
         "-----BEGIN RSA PRIVATE KEY-----\nx\n",
     );
-    let list = env
-        .hangar(&dir, &["key", "list", "--json"])
-        .success()
-        .json();
+    let list = env.json(&dir, &["key", "list"]);
     let skipped = list["skipped"].as_array().unwrap();
     assert_eq!(skipped.len(), 2, "{list:#}");
 }
@@ -206,7 +201,7 @@ fn a_key_that_the_policy_lost_signs_nothing_more() {
         "{ran}"
     );
     assert!(ran.stderr.contains("hangar init"), "{ran}");
-    let report = env.hangar(&dir, &["init", "--json"]).success().json();
+    let report = env.json(&dir, &["init"]);
     let line = report["admin_command"].as_str().unwrap();
     assert!(
         line.starts_with("hangar policy add alice --role member"),

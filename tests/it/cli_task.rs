@@ -13,10 +13,7 @@ fn id(env: &TestEnv, dir: &Path, args: &[&str]) -> String {
 }
 
 fn show(env: &TestEnv, dir: &Path, task: &str) -> Value {
-    let view = env
-        .hangar(dir, &["task", "show", task, "--json"])
-        .success()
-        .json();
+    let view = env.json(dir, &["task", "show", task]);
     validate("task-show", &view);
     view
 }
@@ -62,15 +59,12 @@ fn a_task_s_life_without_its_acceptance() {
     assert_eq!(view["criteria"][2]["text"], "three");
     assert_eq!(view["base_branch"], "main");
     let short = &id[..8];
-    let edited = env
-        .hangar(
-            &dir,
-            &[
-                "task", "edit", short, "-p", "2", "-c", "three", "-c", "four", "--json",
-            ],
-        )
-        .success()
-        .json();
+    let edited = env.json(
+        &dir,
+        &[
+            "task", "edit", short, "-p", "2", "-c", "three", "-c", "four",
+        ],
+    );
     validate("task-edit", &edited);
     assert_eq!(
         edited["changed"],
@@ -81,24 +75,9 @@ fn a_task_s_life_without_its_acceptance() {
         show(&env, &dir, id)["criteria"],
         serde_json::json!([{"id": "c3", "text": "three"}, {"id": "c4", "text": "four"}])
     );
-    let comment = env
-        .hangar(
-            &dir,
-            &[
-                "task",
-                "comment",
-                "KAN-80",
-                "Hello\n\u{1b}[31mred",
-                "--json",
-            ],
-        )
-        .success()
-        .json();
+    let comment = env.json(&dir, &["task", "comment", "KAN-80", "Hello\n\u{1b}[31mred"]);
     validate("task-comment", &comment);
-    let acted = env
-        .hangar(&dir, &["task", "enqueue", short, "--json"])
-        .success()
-        .json();
+    let acted = env.json(&dir, &["task", "enqueue", short]);
     validate("task-enqueue", &acted);
     assert_eq!(acted["state"], "queued");
     let ran = env
@@ -110,31 +89,16 @@ fn a_task_s_life_without_its_acceptance() {
         "{ran}"
     );
     env.hangar(&dir, &["task", "delete", short]).exits(4);
-    let acted = env
-        .hangar(
-            &dir,
-            &["task", "cancel", short, "--reason", "later", "--json"],
-        )
-        .success()
-        .json();
+    let acted = env.json(&dir, &["task", "cancel", short, "--reason", "later"]);
     validate("task-cancel", &acted);
     assert_eq!(show(&env, &dir, short)["summary"], "cancelled: later");
-    let acted = env
-        .hangar(
-            &dir,
-            &["task", "retry", short, "--from", "writing", "--json"],
-        )
-        .success()
-        .json();
+    let acted = env.json(&dir, &["task", "retry", short, "--from", "writing"]);
     validate("task-retry", &acted);
     assert_eq!(
         (&acted["state"], &acted["stage"]),
         (&"queued".into(), &"writing".into())
     );
-    let log = env
-        .hangar(&dir, &["task", "log", short, "--json"])
-        .success()
-        .json();
+    let log = env.json(&dir, &["task", "log", short]);
     validate("task-log", &log);
     assert_eq!(log["documents"].as_array().unwrap().len(), 6);
     let base = made["base"].as_str().unwrap();
@@ -241,10 +205,7 @@ fn many_tasks_come_from_json_lines_or_none() {
     let bad = "{\"title\":\"C\"}\n{\"title\":\"D\",\"base\":\"nowhere\"}\n";
     env.hangar_with(&dir, &["task", "new", "--from", "-"], &[], bad)
         .exits(2);
-    let list = env
-        .hangar(&dir, &["task", "list", "--json"])
-        .success()
-        .json();
+    let list = env.json(&dir, &["task", "list"]);
     assert_eq!(list["tasks"].as_array().unwrap().len(), 2);
 }
 

@@ -8,10 +8,12 @@
 
 mod badinput;
 mod badinput_places;
+mod cli_config;
 mod cli_flow;
 mod cli_help;
+mod cli_init;
 mod cli_keys;
-mod cli_setup;
+mod cli_repositories;
 mod cli_task;
 mod common;
 mod config_registries;

@@ -118,9 +118,14 @@ impl TestEnv {
             ],
         );
         self.hangar(&dir, &["init", "--yes"]).success();
-        self.git(&dir, &["add", "-A"]);
-        self.git(&dir, &["commit", "-q", "-m", "set up hangar"]);
+        self.commit(&dir, "set up hangar");
         dir
+    }
+
+    /// Commits everything that is not ignored; there must be something.
+    pub(crate) fn commit(&self, dir: &Path, message: &str) {
+        self.git(dir, &["add", "-A"]);
+        self.git(dir, &["commit", "-q", "-m", message]);
     }
 
     /// Runs git as this user; it must succeed.
@@ -143,7 +148,14 @@ impl TestEnv {
         self.hangar_with(dir, args, &[], "")
     }
 
-    /// The same with more environment (an empty value removes the variable) and with input.
+    /// What hangar answers with `--json`; it must succeed.
+    #[track_caller]
+    pub(crate) fn json(&self, dir: &Path, args: &[&str]) -> serde_json::Value {
+        let args = [args, &["--json"]].concat();
+        self.hangar(dir, &args).success().json()
+    }
+
+    /// Runs hangar with more environment (an empty value removes the variable) and with input.
     pub(crate) fn hangar_with(
         &self,
         dir: &Path,

@@ -1,0 +1,230 @@
+//! `hangar init` and `deinit`: what is founded, with which key, and what is printed.
+
+use crate::cli_help::validate;
+use crate::common::{TestEnv, write};
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+#[test]
+fn init_founds_a_policy_that_git_and_ssh_keygen_agree_with() {
+    let env = TestEnv::new();
+    let dir = env.repo("repo", &[("a.txt", "a\n")]);
+    let report = env.json(&dir, &["init"]);
+    validate("init", &report);
+    assert_eq!(report["outcome"], "founded");
+    assert_eq!(report["principal"], "alice");
+    assert_eq!(report["to_commit"], serde_json::json!(["hangar.toml"]));
+    assert_eq!(report["age_identity_made"], false);
+    env.git(&dir, &["fsck", "--strict"]);
+    let root = env.git(&dir, &["show", "refs/hangar/policy:root.toml"]) + "\n";
+    write(&env.root().join("root.toml"), &root);
+    let names = env.git(
+        &dir,
+        &["ls-tree", "--name-only", "refs/hangar/policy:root.sigs"],
+    );
+    let signature = env.git(
+        &dir,
+        &["show", &format!("refs/hangar/policy:root.sigs/{names}")],
+    );
+    write(&env.root().join("root.sig"), &(signature + "\n"));
+    let public = fs::read_to_string(env.home().join(".ssh/id_ed25519.pub")).unwrap();
+    write(&env.root().join("signers"), &format!("alice {public}"));
+    let check = "ssh-keygen -Y verify -f signers -I alice -n hangar-root -s root.sig < root.toml";
+    let out = env
+        .command("/bin/sh", env.root())
+        .args(["-c", check])
+        .output()
+        .unwrap();
+    assert!(out.status.success(), "{out:?}");
+    let keys = Path::new(report["keys_dir"].as_str().unwrap());
+    for name in ["worker", "grader"] {
+        let mode = fs::metadata(keys.join(name)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+    assert!(!keys.join("age-identity").exists());
+}
+
+#[test]
+fn init_twice_changes_nothing() {
+    let env = TestEnv::new();
+    let dir = env.repo("repo", &[]);
+    env.hangar(&dir, &["init", "--agents"]).success();
+    env.commit(&dir, "set up");
+    let state = || {
+        let refs = env.git(&dir, &["for-each-ref"]);
+        let status = env.git(&dir, &["status", "--porcelain"]);
+        (
+            refs,
+            status,
+            fs::read(dir.join(".git/hangar/trust.toml")).unwrap(),
+        )
+    };
+    let before = state();
+    let again = env.json(&dir, &["init", "--agents"]);
+    assert_eq!(again["outcome"], "unchanged");
+    assert_eq!(again["to_commit"], serde_json::json!([]));
+    assert!(again.get("admin_command").is_none());
+    assert_eq!(before, state());
+}
+
+#[test]
+fn what_init_prints() {
+    let env = TestEnv::new();
+    let dir = env.repo("repo", &[]);
+    insta::assert_snapshot!("init_first", env.hangar(&dir, &["init"]).snapshot(&[]));
+    insta::assert_snapshot!("init_again", env.hangar(&dir, &["init"]).snapshot(&[]));
+}
+
+#[test]
+fn a_repository_without_a_commit_is_told_what_to_do() {
+    let env = TestEnv::new();
+    env.git(env.root(), &["init", "-q", "empty"]);
+    let ran = env.hangar(&env.root().join("empty"), &["init"]).exits(3);
+    insta::assert_snapshot!(ran.snapshot(&[]));
+}
+
+#[test]
+fn without_a_key_init_offers_one_and_never_takes_it_for_granted() {
+    let env = TestEnv::without_key();
+    let dir = env.repo("repo", &[]);
+    let ran = env.hangar(&dir, &["init"]).exits(3);
+    assert!(ran.stderr.contains("no SSH key was found"), "{ran}");
+    assert!(ran.stderr.contains("hangar key new"), "{ran}");
+    assert!(!env.home().join(".ssh/id_ed25519_hangar").exists());
+    env.hangar(&dir, &["init", "--yes"]).success();
+    let key = env.home().join(".ssh/id_ed25519_hangar");
+    let mode = fs::metadata(&key).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let out = env
+        .command("ssh-keygen", env.root())
+        .args(["-y", "-f"])
+        .arg(&key)
+        .output()
+        .unwrap();
+    let public = fs::read_to_string(key.with_extension("pub")).unwrap();
+    let derived = String::from_utf8_lossy(&out.stdout).into_owned();
+    assert!(public.starts_with(derived.split(" hangar").next().unwrap().trim()));
+}
+
+#[test]
+fn an_encrypted_key_gets_an_age_identity_beside_it() {
+    let env = TestEnv::without_key();
+    let dir = env.repo("repo", &[]);
+    let key = env.home().join(".ssh/id_ed25519");
+    let made = env
+        .command("ssh-keygen", env.root())
+        .args(["-q", "-t", "ecdsa", "-b", "256", "-N", "", "-f"])
+        .arg(&key)
+        .output()
+        .unwrap();
+    assert!(made.status.success());
+    let report = env.json(&dir, &["init"]);
+    assert_eq!(report["age_identity_made"], true);
+    let keys = Path::new(report["keys_dir"].as_str().unwrap());
+    let file = keys.join("age-identity");
+    let mode = fs::metadata(&file).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    assert!(
+        fs::read_to_string(file)
+            .unwrap()
+            .starts_with("AGE-SECRET-KEY-1")
+    );
+    let policy = env.json(&dir, &["policy", "show"]);
+    validate("policy-show", &policy);
+    let recipient = policy["people"][0]["recipients"][0].as_str().unwrap();
+    assert!(recipient.starts_with("age1"), "{recipient}");
+}
+
+#[test]
+fn the_key_of_git_s_configuration_comes_first_and_no_other_is_taken_in_its_place() {
+    let env = TestEnv::new();
+    env.add_key("id_other");
+    let dir = env.repo("repo", &[]);
+    let other = env.home().join(".ssh/id_other.pub");
+    env.git(&dir, &["config", "gpg.format", "ssh"]);
+    env.git(
+        &dir,
+        &["config", "user.signingKey", &other.display().to_string()],
+    );
+    let report = env.json(&dir, &["init"]);
+    assert_eq!(report["key_source"], "Git's user.signingKey");
+    env.git(&dir, &["config", "user.signingKey", "/nowhere/key.pub"]);
+    let ran = env.hangar(&dir, &["task", "new", "x"]).exits(3);
+    assert!(ran.stderr.contains("user.signingKey"), "{ran}");
+}
+
+#[test]
+fn hangar_toml_is_tuned_to_the_framework_that_is_found() {
+    let env = TestEnv::new();
+    for (name, files, framework) in [
+        (
+            "py",
+            &[
+                ("pyproject.toml", "[tool.pytest.ini_options]\n"),
+                ("tests/test_a.py", "def test_a():\n    pass\n"),
+            ][..],
+            "pytest",
+        ),
+        (
+            "bare-py",
+            &[("tests/test_a.py", "def test_a():\n    assert True\n")],
+            "pytest",
+        ),
+        (
+            "unit",
+            &[(
+                "tests/test_a.py",
+                "import unittest\n\nclass A(unittest.TestCase):\n    pass\n",
+            )],
+            "unittest",
+        ),
+        (
+            "rs",
+            &[
+                (
+                    "Cargo.toml",
+                    "[package]\nname = \"x\"\nversion = \"0.1.0\"\n",
+                ),
+                ("src/lib.rs", ""),
+            ],
+            "cargo",
+        ),
+        (
+            "js",
+            &[
+                ("package.json", "{\"scripts\":{\"test\":\"node --test\"}}\n"),
+                ("test/a.test.js", "require('node:test');\n"),
+            ],
+            "node",
+        ),
+        ("none", &[("README.md", "hello\n")], "exec"),
+    ] {
+        let dir = env.repo(name, files);
+        let report = env.json(&dir, &["init"]);
+        let text = fs::read_to_string(dir.join("hangar.toml")).unwrap();
+        let line = format!("\nframework = \"{framework}\"\n");
+        assert!(text.contains(&line), "{name}: {text}");
+        let told = report.get("framework").and_then(|word| word.as_str());
+        assert_eq!(told, (framework != "exec").then_some(framework), "{name}");
+        let list = env.hangar(&dir, &["config", "list"]).success();
+        assert_eq!(list.stderr, "", "{name}");
+    }
+}
+
+#[test]
+fn deinit_asks_and_leaves_the_keys() {
+    let env = TestEnv::new();
+    let dir = env.ready("repo");
+    env.hangar(&dir, &["task", "new", "x", "-c", "y"]).success();
+    env.hangar(&dir, &["deinit"]).exits(6);
+    assert_ne!(env.git(&dir, &["for-each-ref", "refs/hangar"]), "");
+    let report = env.json(&dir, &["deinit", "--yes"]);
+    validate("deinit", &report);
+    assert_eq!((&report["refs"], &report["tasks"]), (&2.into(), &1.into()));
+    assert_eq!(env.git(&dir, &["for-each-ref", "refs/hangar"]), "");
+    assert!(!dir.join(".git/hangar").exists());
+    assert!(env.home().join(".local/share/hangar").exists());
+    env.hangar(&dir, &["task", "list"]).exits(3);
+    env.hangar(&dir, &["init", "--new"]).success();
+}
