@@ -91,104 +91,66 @@ fn writers(cases: &[Case]) {
 /// The writer is told the fault in follow-up turns; then the person is told that it failed.
 const FAILED: &str = "left no tests that can be sealed, in 3 turns";
 
+const fn unsealable(name: &'static str, make: fn(&Scene)) -> Case {
+    case(name, make, 7, FAILED)
+}
+
 #[test]
 #[ignore = "heavy: a run for each of a dozen faults"]
 #[expect(clippy::too_many_lines, reason = "a table")]
 fn tests_that_cannot_be_sealed() {
     writers(&[
-        case(
-            "nothing at all",
-            |s| fs::remove_dir_all(sealed(s)).unwrap(),
-            7,
-            FAILED,
-        ),
-        case("an empty map", |s| map(s, ""), 7, FAILED),
-        case("an empty object", |s| map(s, "{}"), 7, FAILED),
-        case("deep nesting", |s| map(s, &"[".repeat(100_000)), 7, FAILED),
-        case(
-            "an id twice",
-            |s| {
-                map(
-                    s,
-                    &MAP.replace(
-                        "[\"tests/guard.sh\"]",
-                        "[\"tests/guard.sh\", \"tests/guard.sh\"]",
-                    ),
-                );
-            },
-            7,
-            FAILED,
-        ),
-        case(
-            "an id in two places",
-            |s| {
-                map(
-                    s,
-                    &MAP.replace(
-                        "[\"tests/guard.sh\"]",
-                        "[\"tests/guard.sh\", \"tests/okapi_subtracts.sh\"]",
-                    ),
-                );
-            },
-            7,
-            FAILED,
-        ),
-        case(
-            "an id of no test",
-            |s| map(s, &MAP.replace("guard", "ghost")),
-            7,
-            FAILED,
-        ),
-        case(
-            "only tests that pass already",
-            |s| hidden(s, "#!/bin/sh\nexit 0\n"),
-            7,
-            FAILED,
-        ),
-        case(
-            "a line break in a name",
-            |s| {
-                let tests = sealed(s).join("tests");
-                fs::rename(tests.join(HIDDEN_ID), tests.join("a\nb.sh")).unwrap();
-            },
-            7,
-            FAILED,
-        ),
-        case(
-            "a name that is no text",
-            |s| {
-                fs::write(
-                    sealed(s).join("tests").join(OsStr::from_bytes(b"\xff.sh")),
-                    "x",
-                )
-                .unwrap();
-            },
-            7,
-            FAILED,
-        ),
-        case(
-            "a link",
-            |s| std::os::unix::fs::symlink("/etc/passwd", sealed(s).join("tests/link.sh")).unwrap(),
-            7,
-            FAILED,
-        ),
-        case(
-            "a protected path",
-            |s| s.script(&format!("{SEALED}/.github/x"), "x"),
-            7,
-            FAILED,
-        ),
-        case(
-            "a file of 10 MB",
-            |s| {
-                hidden(
-                    s,
-                    &format!("#!/bin/sh\n{}", format!("# {NEEDLE}\n").repeat(400_000)),
-                );
-            },
-            7,
-            FAILED,
-        ),
+        unsealable("nothing at all", |s| fs::remove_dir_all(sealed(s)).unwrap()),
+        unsealable("an empty map", |s| map(s, "")),
+        unsealable("an empty object", |s| map(s, "{}")),
+        unsealable("deep nesting", |s| map(s, &"[".repeat(100_000))),
+        unsealable("an id twice", |s| {
+            map(
+                s,
+                &MAP.replace(
+                    "[\"tests/guard.sh\"]",
+                    "[\"tests/guard.sh\", \"tests/guard.sh\"]",
+                ),
+            );
+        }),
+        unsealable("an id in two places", |s| {
+            map(
+                s,
+                &MAP.replace(
+                    "[\"tests/guard.sh\"]",
+                    "[\"tests/guard.sh\", \"tests/okapi_subtracts.sh\"]",
+                ),
+            );
+        }),
+        unsealable("an id of no test", |s| {
+            map(s, &MAP.replace("guard", "ghost"));
+        }),
+        unsealable("only tests that pass already", |s| {
+            hidden(s, "#!/bin/sh\nexit 0\n");
+        }),
+        unsealable("a line break in a name", |s| {
+            let tests = sealed(s).join("tests");
+            fs::rename(tests.join(HIDDEN_ID), tests.join("a\nb.sh")).unwrap();
+        }),
+        unsealable("a name that is no text", |s| {
+            fs::write(
+                sealed(s).join("tests").join(OsStr::from_bytes(b"\xff.sh")),
+                "x",
+            )
+            .unwrap();
+        }),
+        unsealable("a link", |s| {
+            std::os::unix::fs::symlink("/etc/passwd", sealed(s).join("tests/link.sh")).unwrap();
+        }),
+        unsealable("a protected path", |s| {
+            s.script(&format!("{SEALED}/.github/x"), "x");
+        }),
+        unsealable("a file of 10 MB", |s| {
+            hidden(
+                s,
+                &format!("#!/bin/sh\n{}", format!("# {NEEDLE}\n").repeat(400_000)),
+            );
+        }),
         case(
             "an interpreter that is not there",
             |s| hidden(s, "#!/opt/nowhere/interpreter\n"),
