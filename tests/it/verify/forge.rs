@@ -3,9 +3,12 @@
 use super::plot::Plot;
 use crate::common::git::git;
 use crate::flow::world::World;
+use hangar::model::digest::Digest;
+use hangar::model::event::Change;
 use hangar::model::ids::TaskId;
 use hangar::store::Store;
 use hangar::store::dossier::Dossier;
+use hangar::store::identity::Identity;
 use std::path::PathBuf;
 
 pub(crate) const CONFIG: &str = "format = 1\n[task]\nflow = \"test-first\"\n[grader]\nframework = \"exec\"\ntests = [\"tests/\"]\n";
@@ -64,6 +67,15 @@ impl Forged {
         self.store().dossier(&self.id).unwrap()
     }
 
+    /// The worker changes the task, whatever the flow would say.
+    pub(crate) fn worker_does(&self, change: &Change) {
+        let (store, host) = (self.store(), self.world.host());
+        let worker = Identity::of(&store.policy, host.worker.signer()).unwrap();
+        store
+            .change_task(&self.id, &worker, |_| Ok(vec![change.clone()]))
+            .unwrap();
+    }
+
     pub(crate) fn sealed(&self) -> String {
         format!("refs/hangar/sealed/{}", self.id)
     }
@@ -82,5 +94,16 @@ impl Forged {
 
     pub(crate) fn approval(&self) -> String {
         self.only_ref(&format!("refs/hangar/approvals/{}-*", self.id))
+    }
+}
+
+/// A delivery of the base under the first version and grade.
+pub(crate) fn delivery(dossier: &Dossier, run: Digest) -> Change {
+    Change::Deliver {
+        branch: "refs/heads/x".into(),
+        commit: dossier.history.task.base,
+        run,
+        grade: Some(dossier.grades[0].digest()),
+        manifest: Some(dossier.seals[0].digest()),
     }
 }

@@ -4,6 +4,7 @@ mod answer;
 mod documents;
 mod forge;
 mod forged;
+mod making;
 mod moved;
 mod plot;
 mod policy;

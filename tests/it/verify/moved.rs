@@ -1,6 +1,6 @@
 //! Honest documents in places where they do not belong.
 
-use super::forge::Forged;
+use super::forge::{Forged, delivery};
 use super::plot::Plot;
 use hangar::flow::stage;
 use hangar::model::approval::Action;
@@ -82,17 +82,7 @@ fn a_grade_of_an_earlier_round_for_a_later_patch() {
     let written = store
         .append_document(&forged.runs(), &worker, &run, more, "x")
         .unwrap();
-    let grade = dossier.grades[0].digest();
-    let change = Change::Deliver {
-        branch: "refs/heads/x".into(),
-        commit: base,
-        run: written.digest,
-        grade: Some(grade),
-        manifest: Some(dossier.seals[0].digest()),
-    };
-    store
-        .change_task(&forged.id, &worker, |_| Ok(vec![change.clone()]))
-        .unwrap();
+    forged.worker_does(&delivery(&dossier, written.digest));
     let answer = forged.task();
     answer.names("grade", "another base or patch than the delivered result");
     answer.names("grade", "another run");
@@ -173,12 +163,9 @@ fn an_approval_used_again_after_a_retry_set_it_aside() {
     let alice = forged.world.person(&store);
     let worker = Identity::of(&store.policy, host.worker.signer()).unwrap();
     let before = forged.dossier();
-    let fail = Change::Fail {
+    forged.worker_does(&Change::Fail {
         summary: "x".into(),
-    };
-    store
-        .change_task(&forged.id, &worker, |_| Ok(vec![fail.clone()]))
-        .unwrap();
+    });
     let set_aside = stage::set_aside(&forged.dossier(), Stage::AwaitingApproval);
     let retry = Change::Retry {
         from: Stage::AwaitingApproval,
@@ -202,13 +189,7 @@ fn an_approval_used_again_after_a_retry_set_it_aside() {
             manifest,
             approvals,
         },
-        Change::Deliver {
-            branch: "refs/heads/x".into(),
-            commit: before.history.task.base,
-            run: before.runs[0].digest(),
-            grade: Some(before.grades[0].digest()),
-            manifest: Some(manifest),
-        },
+        delivery(&before, before.runs[0].digest()),
     ];
     store
         .change_task_with(&forged.id, &worker, |_| {
@@ -225,20 +206,8 @@ fn an_approval_used_again_after_a_retry_set_it_aside() {
 fn a_rejection_after_the_approval() {
     let forged = Forged::new(&Plot::undelivered());
     forged.world.decide(&forged.id, Action::Reject, "no");
-    let store = forged.store();
-    let host = forged.world.host();
     let before = forged.dossier();
-    let worker = Identity::of(&store.policy, host.worker.signer()).unwrap();
-    let deliver = Change::Deliver {
-        branch: "refs/heads/x".into(),
-        commit: before.history.task.base,
-        run: before.runs[0].digest(),
-        grade: Some(before.grades[0].digest()),
-        manifest: Some(before.seals[0].digest()),
-    };
-    store
-        .change_task(&forged.id, &worker, |_| Ok(vec![deliver.clone()]))
-        .unwrap();
+    forged.worker_does(&delivery(&before, before.runs[0].digest()));
     forged
         .task()
         .names("approval", "alice rejected this manifest");

@@ -1,6 +1,6 @@
 //! The policy: tampered with, not the pinned one, and the two answers.
 
-use super::forge::Forged;
+use super::forge::{Forged, delivery};
 use super::plot::Plot;
 use hangar::model::codec;
 use hangar::model::outcome::Trust;
@@ -88,21 +88,8 @@ fn a_delivery_under_a_minimum_of_its_own_policy_was_never_valid() {
     let forged = Forged::new(&Plot::undelivered());
     next_policy(&forged, |root, _| root.acceptance.approvers = 2);
     // The worker delivers under version 2 what one person approved.
-    let store = forged.store();
-    let host = forged.world.host();
-    let worker =
-        hangar::store::identity::Identity::of(&store.policy, host.worker.signer()).unwrap();
     let dossier = forged.dossier();
-    let deliver = hangar::model::event::Change::Deliver {
-        branch: "refs/heads/x".into(),
-        commit: dossier.history.task.base,
-        run: dossier.runs[0].digest(),
-        grade: Some(dossier.grades[0].digest()),
-        manifest: Some(dossier.seals[0].digest()),
-    };
-    store
-        .change_task(&forged.id, &worker, |_| Ok(vec![deliver.clone()]))
-        .unwrap();
+    forged.worker_does(&delivery(&dossier, dossier.runs[0].digest()));
     forged
         .task()
         .names("approval", "1 of 2 people")
