@@ -120,6 +120,26 @@ pub fn decide(
     Ok(store.append_document(&reference, person, &approval, Vec::new(), note)?)
 }
 
+/// Signs that a patch may be delivered although it changes what
+/// [`GUARDED`](crate::grade::protect::GUARDED) names.
+pub fn approve_patch(
+    store: &Store,
+    dossier: &Dossier,
+    person: &Identity<'_>,
+    patch: Digest,
+) -> Result<(), Error> {
+    let requester = &dossier.history.task.requester;
+    if !may(&person.actor, Act::ApprovePatch, requester) {
+        return Err(Error::refused(
+            format!("{} may not approve a patch", person.principal()),
+            "an approver or an admin can",
+        ));
+    }
+    let change = Change::ApprovePatch { patch };
+    store.change_task(dossier.id(), person, |_| Ok(vec![change.clone()]))?;
+    Ok(())
+}
+
 /// Says which of contradictory documents stands.
 pub fn adjudicate(
     store: &Store,

@@ -4,7 +4,9 @@ use super::Error;
 use super::claim;
 use super::host::Host;
 use super::stage::{Decision, standing};
+use super::subject::Subject;
 use crate::git::{self, BranchCommit, CommitDraft, Expected};
+use crate::grade::protect::guarded;
 use crate::model::digest::Digest;
 use crate::model::event::Change;
 use crate::model::grade::Grade;
@@ -38,7 +40,7 @@ pub const RUN_TRAILER: &str = "Hangar-Run";
 pub const SUITE_TRAILER: &str = "Hangar-Suite";
 
 /// Puts the result of `run` on the task's branch. Approval, run and grade are checked again from
-/// the refs. The same task updates the same branch.
+/// the refs, and the patch from its trees. The same task updates the same branch.
 pub fn deliver(
     host: &Host<'_>,
     store: &Store,
@@ -58,6 +60,12 @@ pub fn deliver(
         None if task.flow == Flow::TestFirst => return Err(gone("grade")),
         None => None,
     };
+    if !is_allowed(store, task, run)? {
+        return Err(Error::refused(
+            "the patch changes CI, hooks or configuration, and no approver signed it",
+            format!("see `hangar review {} --patch`", task.id.short()),
+        ));
+    }
     let branch = branch_name(pattern, task);
     claim::confirm(host, store)?;
     let commit = commit_on_branch(store, task, run, grade, &branch)?;
@@ -71,6 +79,14 @@ pub fn deliver(
     };
     store.change_task(dossier.id(), &worker, |_| Ok(vec![change.clone()]))?;
     Ok(Delivered { branch, commit })
+}
+
+/// Whether a result may go to a branch: it changes no guarded path, or an approver signed its patch
+/// id. Computed from the trees, whatever the run document says.
+fn is_allowed(store: &Store, task: &Task, run: &Held<Run>) -> Result<bool, Error> {
+    let result = run.value().result.as_ref().ok_or_else(|| gone("result"))?;
+    let subject = Subject::new(&store.repo, result.base, result.tree)?;
+    Ok(guarded(&subject.changes()).is_empty() || task.approved_patches.contains(&subject.patch))
 }
 
 /// Whether the result could go to its branch, as far as that shows before anybody works on it.
@@ -97,7 +113,7 @@ fn check_own(store: &Store, task: &Task, tip: ObjectId, branch: &str) -> Result<
 }
 
 /// Puts a result that was not accepted on the task's branch, marked as such, and ends the task as
-/// failed.
+/// failed. A patch that an approver has to allow first goes to no branch.
 pub fn give_up(
     host: &Host<'_>,
     store: &Store,
@@ -105,7 +121,7 @@ pub fn give_up(
     run: Digest,
     grade: Digest,
     pattern: &str,
-) -> Result<Delivered, Error> {
+) -> Result<Option<Delivered>, Error> {
     let task = &dossier.history.task;
     let run = dossier
         .runs
@@ -119,10 +135,19 @@ pub fn give_up(
         .ok_or_else(|| gone("grade"))?;
     let branch = branch_name(pattern, task);
     claim::confirm(host, store)?;
-    let commit = commit_on_branch(store, task, run, Some(grade), &branch)?;
+    let delivered = if is_allowed(store, task, run)? {
+        let commit = commit_on_branch(store, task, run, Some(grade), &branch)?;
+        Some(Delivered { branch, commit })
+    } else {
+        None
+    };
+    let place = match &delivered {
+        Some(delivered) => format!("the last result is on `{}`", delivered.branch),
+        None => "the last result changes CI, hooks or configuration and is on no branch".to_owned(),
+    };
     let counts = grade.value().counts;
     let summary = format!(
-        "acceptance: failed ({} of {} hidden tests passed); the last result is on `{branch}`",
+        "acceptance: failed ({} of {} hidden tests passed); {place}",
         counts.passed, counts.expected
     );
     let worker = Identity::of(&store.policy, host.worker.signer())?;
@@ -131,7 +156,7 @@ pub fn give_up(
             summary: summary.clone(),
         }])
     })?;
-    Ok(Delivered { branch, commit })
+    Ok(delivered)
 }
 
 fn gone(what: &str) -> Error {

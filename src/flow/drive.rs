@@ -37,6 +37,11 @@ pub enum Stop {
         /// Its version.
         version: u32,
     },
+    /// An approver must allow the patch of this run, which changes guarded paths.
+    WaitingForPatch {
+        /// The run.
+        run: Digest,
+    },
     /// A person must say which of contradictory documents stands.
     Blocked(Contradiction),
     /// A person must enqueue the draft.
@@ -47,8 +52,9 @@ pub enum Stop {
     Until(Stage),
     /// The result is on a branch.
     Delivered(Delivered),
-    /// All rounds are used; the last result is on a branch, marked as failed.
-    GaveUp(Delivered),
+    /// All rounds are used. The last result is on a branch, marked as failed, unless its patch waits
+    /// for an approver.
+    GaveUp(Option<Delivered>),
     /// Too many versions of the tests were rejected.
     Rejected,
     /// The task had ended before.
@@ -234,6 +240,7 @@ fn step(
         Next::AwaitApproval { manifest, version } => {
             return Ok(Some(Stop::Waiting { manifest, version }));
         }
+        Next::AwaitPatchApproval { run } => return Ok(Some(Stop::WaitingForPatch { run })),
         Next::Blocked(contradiction) => return Ok(Some(Stop::Blocked(contradiction))),
         Next::Write {
             previous, reasons, ..

@@ -10,7 +10,7 @@ use super::tools::Tooling;
 use super::version;
 use crate::git::{self, CollectOptions};
 use crate::grade::adapter::adapter;
-use crate::grade::protect::SHARED;
+use crate::grade::protect::{GUARDED, guarded};
 use crate::harness::adapter::TurnEnd;
 use crate::harness::collect::{self, WorkOutput};
 use crate::harness::exchange;
@@ -223,6 +223,7 @@ pub fn result_table(subject: &Subject, ignored: usize) -> RunResult {
         patch: subject.patch,
         changed: number(subject.changes().len()),
         ignored: number(ignored),
+        guarded: guarded(&subject.changes()),
     }
 }
 
@@ -235,6 +236,7 @@ fn prompt_for(
     let task = &dossier.history.task;
     let criteria = agent::criteria(task);
     let protected = protected(round.plan);
+    let guarded: Vec<String> = GUARDED.iter().map(|glob| (*glob).to_owned()).collect();
     let brief = ImplementerBrief {
         brief: Brief {
             title: &task.title,
@@ -244,6 +246,7 @@ fn prompt_for(
             exchange: exchange::INSIDE,
         },
         protected: &protected,
+        guarded: &guarded,
         verify: round.verify,
         rounds_left: round.left,
     };
@@ -260,7 +263,7 @@ fn prompt_for(
 
 /// Everything that a patch may not touch, for the prompt.
 fn protected(plan: Option<&Plan>) -> Vec<String> {
-    let mut all: Vec<String> = SHARED.iter().map(|glob| (*glob).to_owned()).collect();
+    let mut all = Vec::new();
     if let Some(plan) = plan {
         all.extend(
             adapter(plan.framework)

@@ -53,6 +53,11 @@ pub enum Next {
         /// Which run.
         run: Digest,
     },
+    /// An approver signs the id of a patch that changes CI, hooks, Git's or hangar's configuration.
+    AwaitPatchApproval {
+        /// Whose result.
+        run: Digest,
+    },
     /// The result goes to a branch.
     Deliver {
         /// Whose result.
@@ -118,7 +123,7 @@ impl Next {
             Self::AwaitApproval { .. } => Some(Stage::AwaitingApproval),
             Self::Implement { .. } => Some(Stage::Implementing),
             Self::Grade { .. } | Self::GiveUp { .. } => Some(Stage::Verifying),
-            Self::Deliver { .. } => Some(Stage::Delivering),
+            Self::AwaitPatchApproval { .. } | Self::Deliver { .. } => Some(Stage::Delivering),
             Self::Blocked(contradiction) => Some(match contradiction {
                 Contradiction::Seals { .. } | Contradiction::Decisions { .. } => {
                     Stage::AwaitingApproval
@@ -144,15 +149,26 @@ pub fn next(dossier: &Dossier, settings: &Acceptance, now: Timestamp) -> Next {
 
 fn next_plain(dossier: &Dossier) -> Next {
     match completed_runs(dossier, None).last() {
-        Some(run) => Next::Deliver {
-            run: run.digest(),
-            grade: None,
-        },
+        Some(run) => deliver(dossier, run, None),
         None => Next::Implement {
             manifest: None,
             round: 1,
             feedback: None,
         },
+    }
+}
+
+/// A result may be delivered, unless a person has to allow its patch first.
+fn deliver(dossier: &Dossier, run: &Held<Run>, grade: Option<Digest>) -> Next {
+    let waits = run.value().result.as_ref().is_some_and(|result| {
+        let approved = &dossier.history.task.approved_patches;
+        !result.guarded.is_empty() && !approved.contains(&result.patch)
+    });
+    let run = run.digest();
+    if waits {
+        Next::AwaitPatchApproval { run }
+    } else {
+        Next::Deliver { run, grade }
     }
 }
 
@@ -317,10 +333,7 @@ fn next_round(dossier: &Dossier, manifest: Digest, settings: &Acceptance) -> Nex
         });
     }
     if let Some(accepted) = firm.iter().find(|grade| grade.value().accepted) {
-        return Next::Deliver {
-            run: last.digest(),
-            grade: Some(accepted.digest()),
-        };
+        return deliver(dossier, last, Some(accepted.digest()));
     }
     // A void grade is repeated once; void again costs a round like a failure.
     let settled = firm.first().copied().or_else(|| grades.get(1));

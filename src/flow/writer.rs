@@ -314,7 +314,7 @@ fn inspect(
     turned: &Turned,
 ) -> Result<Inspected, Error> {
     let globs = Globs::new(&plan.tests)?;
-    let shared = Globs::new(crate::grade::protect::SHARED)?;
+    let shared = Globs::new(crate::grade::protect::GUARDED)?;
     let ids = criterion_ids(&dossier.history.task);
     let paths = Paths {
         tests: &plan.tests,

@@ -182,7 +182,16 @@ impl Repository {
         path: &str,
         limit: u64,
     ) -> Result<Option<Vec<u8>>, Error> {
-        let mut tree = self.read_commit(commit)?.tree;
+        self.blob_in(self.read_commit(commit)?.tree, path, limit)
+    }
+
+    /// The same in a tree.
+    pub fn blob_in(
+        &self,
+        mut tree: ObjectId,
+        path: &str,
+        limit: u64,
+    ) -> Result<Option<Vec<u8>>, Error> {
         let mut parts = path.split('/').peekable();
         while let Some(part) = parts.next() {
             let entries = self.read_tree(tree)?;

@@ -9,10 +9,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
+use std::sync::LazyLock;
 
-/// Protected whatever the framework: what configures Git, hooks, continuous integration and hangar
-/// itself. Nothing of it is read while grading; a change there must be somebody's decision.
-pub const SHARED: &[&str] = &[
+/// What configures Git, hooks, continuous integration and hangar itself. Nothing of it is read while
+/// grading, so a change there ends no grade; it is delivered only when an approver signs the patch
+/// id. No sealed file may lie there.
+pub const GUARDED: &[&str] = &[
     "**/.gitattributes",
     "**/.gitmodules",
     ".github/",
@@ -30,6 +32,9 @@ pub const SHARED: &[&str] = &[
     "lefthook.yml",
     "hangar.toml",
 ];
+
+/// How many guarded paths of a patch are named.
+const MAX_NAMED: usize = 100;
 
 /// Most patterns of one set and the longest pattern in bytes.
 const MAX_PATTERNS: usize = 512;
@@ -109,6 +114,21 @@ fn is_same_or_above(above: &[u8], path: &[u8]) -> bool {
         .is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
 }
 
+/// The changed paths among [`GUARDED`], in order: the first hundred, as text.
+pub fn guarded(changes: &BTreeMap<Vec<u8>, Change>) -> Vec<String> {
+    // In any case of letters: on some file systems they name the same file.
+    static GLOBS: LazyLock<Globs> = LazyLock::new(|| {
+        let lower: Vec<String> = GUARDED.iter().map(|glob| glob.to_lowercase()).collect();
+        Globs::new(&lower).expect("a test compiles these patterns")
+    });
+    changes
+        .keys()
+        .filter(|path| GLOBS.matches(&path.to_ascii_lowercase()))
+        .take(MAX_NAMED)
+        .map(|path| String::from_utf8_lossy(path).into_owned())
+        .collect()
+}
+
 /// The patterns of one plan, compiled.
 #[derive(Debug, Clone)]
 pub struct Protection {
@@ -120,8 +140,7 @@ pub struct Protection {
 impl Protection {
     /// Compiles a plan's patterns. `adapter` are the framework's own protected paths.
     pub fn new(plan: &Plan, adapter: &[&str]) -> Result<Self, Error> {
-        let mut protected: Vec<&str> = SHARED.to_vec();
-        protected.extend(adapter);
+        let mut protected: Vec<&str> = adapter.to_vec();
         protected.extend(plan.protected.iter().map(String::as_str));
         Ok(Self {
             tests: Globs::new(&plan.tests)?,
@@ -282,25 +301,49 @@ mod tests {
     fn protected_changes_are_found_unless_allowed_or_among_the_tests() {
         let mut plan = Plan::new(Framework::Pytest);
         plan.protected = vec!["secret.txt".into()];
-        plan.may_touch = vec![".github/dependabot.yml".into()];
+        plan.may_touch = vec!["deps.txt".into()];
+        plan.protected.push("deps.txt".into());
         let protection = Protection::new(&plan, &["**/conftest.py"]).unwrap();
         let base = listing(&[("a.py", "1"), ("conftest.py", "1"), ("secret.txt", "1")]);
         let result = listing(&[
             ("a.py", "2"),
             ("conftest.py", "2"),
             ("tests/conftest.py", "2"),
+            ("deps.txt", "2"),
             (".github/workflows/x.yml", "2"),
-            (".github/dependabot.yml", "2"),
             ("sub/.gitattributes", "2"),
         ]);
         let touched = protection.touched(&changes(&base, &result));
-        let expected: [&[u8]; 4] = [
-            b".github/workflows/x.yml",
-            b"conftest.py",
-            b"secret.txt",
-            b"sub/.gitattributes",
-        ];
+        let expected: [&[u8]; 2] = [b"conftest.py", b"secret.txt"];
         assert_eq!(touched, expected);
+    }
+
+    #[test]
+    fn changes_of_ci_hooks_and_configuration_are_guarded_wherever_they_lie() {
+        let base = listing(&[("a.py", "1"), ("hangar.toml", "1"), (".husky/x", "1")]);
+        let result = listing(&[
+            ("a.py", "2"),
+            ("hangar.toml", "2"),
+            (".github/workflows/x.yml", "2"),
+            ("sub/.gitattributes", "2"),
+            ("sub/hangar.toml", "2"),
+            ("sub/.GitModules", "2"),
+            ("github/x", "2"),
+        ]);
+        let expected = [
+            ".github/workflows/x.yml",
+            ".husky/x",
+            "hangar.toml",
+            "sub/.GitModules",
+            "sub/.gitattributes",
+        ];
+        assert_eq!(guarded(&changes(&base, &result)), expected);
+        let many: Vec<String> = (0..300).map(|n| format!(".github/{n}")).collect();
+        let many: Vec<(&str, &str)> = many.iter().map(|path| (path.as_str(), "")).collect();
+        assert_eq!(
+            guarded(&changes(&Listing::new(), &listing(&many))).len(),
+            MAX_NAMED
+        );
     }
 
     #[test]

@@ -51,6 +51,8 @@ pub struct ImplementerBrief<'a> {
     pub brief: Brief<'a>,
     /// Globs that the patch may not touch.
     pub protected: &'a [String],
+    /// Globs that the patch may touch when an approver allows it.
+    pub guarded: &'a [String],
     /// The repository's own check, shell text.
     pub verify: Option<&'a str>,
     /// Rounds left after this one.
@@ -145,8 +147,11 @@ fn writer_text(writer: &WriterBrief<'_>) -> String {
 }
 
 fn implementer_text(implementer: &ImplementerBrief<'_>) -> String {
-    let protected = implementer.protected.iter().map(|path| format!("`{path}`"));
-    let protected = protected.collect::<Vec<_>>().join(", ");
+    let list = |globs: &[String]| {
+        let globs: Vec<_> = globs.iter().map(|glob| format!("`{glob}`")).collect();
+        globs.join(", ")
+    };
+    let protected = list(implementer.protected);
     let verify = match implementer.verify {
         Some(command) => format!("The repository's own check must pass: `{command}`."),
         None => "The repository's own tests must still pass.".to_owned(),
@@ -161,6 +166,7 @@ fn implementer_text(implementer: &ImplementerBrief<'_>) -> String {
                 protected
             },
         ),
+        ("guarded", list(implementer.guarded)),
         ("verify", verify),
         ("rounds_left", implementer.rounds_left.to_string()),
     ]);
@@ -282,6 +288,7 @@ mod tests {
         ImplementerBrief {
             brief: brief(),
             protected: &[],
+            guarded: &[],
             verify: Some("python -m pytest -q"),
             rounds_left: 1,
         }

@@ -26,6 +26,8 @@ pub enum Act {
     Comment,
     /// Approve or reject a manifest.
     Decide,
+    /// Allow the delivery of a patch that changes CI, hooks, Git's or hangar's configuration.
+    ApprovePatch,
     /// Say which of two contradictory documents stands.
     Adjudicate,
     /// Land the tests after delivery.
@@ -43,7 +45,7 @@ pub enum Act {
 }
 
 /// Every act, in the order of the table.
-pub const ACTS: [Act; 16] = [
+pub const ACTS: [Act; 17] = [
     Act::Create,
     Act::Edit,
     Act::Enqueue,
@@ -53,6 +55,7 @@ pub const ACTS: [Act; 16] = [
     Act::Delete,
     Act::Comment,
     Act::Decide,
+    Act::ApprovePatch,
     Act::Adjudicate,
     Act::Publish,
     Act::Seal,
@@ -76,7 +79,7 @@ fn person_may(role: Role, act: Act, is_requester: bool) -> bool {
         Act::Edit | Act::Cancel | Act::Retry | Act::Delete | Act::Decide | Act::Adjudicate => {
             is_requester || role >= Role::Approver
         }
-        Act::Publish | Act::Reseal => role >= Role::Approver,
+        Act::ApprovePatch | Act::Publish | Act::Reseal => role >= Role::Approver,
         Act::Work | Act::Seal | Act::RecordRun | Act::Grade => false,
     }
 }
@@ -111,6 +114,7 @@ mod tests {
         for role in [MachineRole::Worker, MachineRole::Grader, MachineRole::Agent] {
             for act in [
                 Act::Decide,
+                Act::ApprovePatch,
                 Act::Adjudicate,
                 Act::Publish,
                 Act::Create,
@@ -133,6 +137,10 @@ mod tests {
         assert!(may(&person("bob", Role::Approver), Act::Decide, &requester));
         assert!(may(&person("bob", Role::Admin), Act::Decide, &requester));
         assert!(!may(&person("bob", Role::Member), Act::Decide, &requester));
+        // The requester confirms criteria; that a workflow may change is for an approver.
+        let patch = Act::ApprovePatch;
+        assert!(!may(&person("alice", Role::Member), patch, &requester));
+        assert!(may(&person("bob", Role::Approver), patch, &requester));
     }
 
     #[test]

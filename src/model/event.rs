@@ -132,6 +132,12 @@ pub enum Change {
         /// Digests of the approvals; their documents are attached to this event.
         approvals: Vec<Digest>,
     },
+    /// An approver allows a patch that changes CI, hooks, Git's or hangar's configuration to be
+    /// delivered.
+    ApprovePatch {
+        /// Its patch id.
+        patch: Digest,
+    },
     /// The work is on a branch. Ends the task as done.
     Deliver {
         /// Full ref name.
@@ -210,6 +216,7 @@ impl Change {
             | Self::Deliver { .. }
             | Self::Fail { .. }
             | Self::Reject { .. } => Act::Work,
+            Self::ApprovePatch { .. } => Act::ApprovePatch,
             Self::Cancel { .. } => Act::Cancel,
             Self::Retry { .. } => Act::Retry,
             Self::Comment { .. } => Act::Comment,
@@ -230,6 +237,7 @@ impl Change {
             Self::Release { .. } => "release",
             Self::Stage { .. } => "stage",
             Self::Consume { .. } => "consume",
+            Self::ApprovePatch { .. } => "approve-patch",
             Self::Deliver { .. } => "deliver",
             Self::Fail { .. } => "fail",
             Self::Reject { .. } => "reject",

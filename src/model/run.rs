@@ -151,6 +151,10 @@ pub struct RunResult {
     pub changed: u32,
     /// Ignored files that were left out.
     pub ignored: u32,
+    /// Changed paths that are delivered only when an approver signs the patch id: the first of
+    /// them in order, as text.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub guarded: Vec<String>,
 }
 
 /// What went through the egress proxy.

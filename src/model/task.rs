@@ -177,6 +177,8 @@ pub struct Task {
     pub claim: Option<Claim>,
     /// Manifest and approvals used up by the implementation.
     pub consumed: Option<(Digest, Vec<Digest>)>,
+    /// Patch ids that an approver allowed to change CI, hooks, Git's or hangar's configuration.
+    pub approved_patches: BTreeSet<Digest>,
     /// Documents that no longer count.
     pub set_aside: BTreeSet<Digest>,
     /// Where the result went.
@@ -275,6 +277,7 @@ impl Task {
             last_stage: None,
             claim: None,
             consumed: None,
+            approved_patches: BTreeSet::new(),
             set_aside: BTreeSet::new(),
             delivery: None,
             published: None,
@@ -297,6 +300,7 @@ impl Task {
                 manifest,
                 approvals,
             } => self.consume(*manifest, approvals, author),
+            Change::ApprovePatch { patch } => self.approve_patch(*patch),
             Change::Deliver {
                 branch,
                 commit,
@@ -495,6 +499,14 @@ impl Task {
             return Err(Refusal::Value("an implementation needs an approval".into()));
         }
         self.consumed = Some((manifest, approvals.to_vec()));
+        Ok(())
+    }
+
+    fn approve_patch(&mut self, patch: Digest) -> Result<(), Refusal> {
+        if self.state.is_terminal() {
+            return Err(self.refuse("have a patch approved"));
+        }
+        self.approved_patches.insert(patch);
         Ok(())
     }
 

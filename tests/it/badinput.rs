@@ -248,14 +248,14 @@ fn patches_that_cannot_be_accepted() {
         case(
             "CI configuration",
             |s| s.script("coder/implementer/1/src/.github/workflows/ci.yml", "evil\n"),
-            1,
-            ".github/workflows/ci.yml",
+            6,
+            "grade: accepted",
         ),
         case(
             "hangar.toml",
             |s| s.script("coder/implementer/1/src/hangar.toml", "format = 1\n"),
-            1,
-            "hangar.toml",
+            6,
+            "grade: accepted",
         ),
         case(
             "deleted tests",

@@ -2,7 +2,7 @@
 //! the tests that the latter names.
 
 use crate::docs::{keep_part, page, root, sections};
-use hangar::grade::protect::SHARED;
+use hangar::grade::protect::GUARDED;
 use hangar::model::authority::{ACTS, Act, may};
 use hangar::model::ids::Principal;
 use hangar::model::outcome::{Secrecy, Trust, Verdict};
@@ -33,6 +33,7 @@ const fn words(act: Act) -> &'static str {
         Act::RecordRun => "record an agent's run",
         Act::Submit => "submit an own patch",
         Act::Grade => "sign a grade",
+        Act::ApprovePatch => "allow a patch that changes guarded paths",
     }
 }
 
@@ -83,9 +84,9 @@ fn the_table_of_rights_is_current() {
 }
 
 #[test]
-fn the_list_of_protected_paths_is_current() {
-    let paths: Vec<_> = SHARED.iter().map(|path| format!("`{path}`")).collect();
-    keep_part(PAGE, "protected", &format!("\n{}\n\n", paths.join(", ")));
+fn the_list_of_guarded_paths_is_current() {
+    let paths: Vec<_> = GUARDED.iter().map(|path| format!("`{path}`")).collect();
+    keep_part(PAGE, "guarded", &format!("\n{}\n\n", paths.join(", ")));
 }
 
 #[test]

@@ -164,6 +164,7 @@ impl Filled<'_> {
             patch: patch_id(&old.listing, &new.listing),
             changed: 1,
             ignored: 0,
+            guarded: Vec::new(),
         }
     }
 

@@ -37,6 +37,7 @@ mod harness_egress;
 mod harness_sandbox;
 mod kill;
 mod kill_scene;
+mod patch_approval;
 mod race;
 mod sandbox;
 mod seal;

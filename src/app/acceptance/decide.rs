@@ -72,21 +72,15 @@ fn shown_last(
     newest: Digest,
     named: Option<&str>,
 ) -> Result<(), Error> {
-    if let Some(named) = named {
-        let hex = named
-            .strip_prefix("sha256:")
-            .unwrap_or(named)
-            .to_ascii_lowercase();
-        if hex.len() < 12 || !newest.hex().starts_with(&hex) {
-            return Err(flow::Error::refused(
-                format!(
-                    "the newest version is {}, not the one that was named",
-                    newest.short()
-                ),
-                "review the newest version, then decide",
-            )
-            .into());
-        }
+    if named.is_some_and(|named| !fits(newest, named)) {
+        return Err(flow::Error::refused(
+            format!(
+                "the newest version is {}, not the one that was named",
+                newest.short()
+            ),
+            "review the newest version, then decide",
+        )
+        .into());
     }
     match seen(store, dossier.id()) {
         Some(seen) if seen.manifest == newest => Ok(()),
@@ -101,6 +95,12 @@ fn shown_last(
         )
         .into()),
     }
+}
+
+/// Whether a person's text names this digest: at least twelve of its characters.
+pub(super) fn fits(digest: Digest, named: &str) -> bool {
+    let hex = named.strip_prefix("sha256:").unwrap_or(named);
+    hex.len() >= 12 && digest.hex().starts_with(&hex.to_ascii_lowercase())
 }
 
 /// Signs a decision about exactly this manifest.

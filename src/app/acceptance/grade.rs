@@ -5,9 +5,10 @@ use crate::app::{Error, Here};
 use crate::flow;
 use crate::flow::stage::{self, Decision};
 use crate::flow::subject::Subject;
-use crate::flow::verdict::{self, Author};
+use crate::flow::verdict::{self, Author, Graded};
+use crate::grade::protect::guarded;
 use crate::model::digest::Digest;
-use crate::model::grade::{Grade, GradeCounts, Timing};
+use crate::model::grade::{GradeCounts, Timing};
 use crate::model::ids::TaskId;
 use crate::model::manifest::Manifest;
 use crate::model::object_id::ObjectId;
@@ -61,6 +62,9 @@ pub struct GradeView {
     /// Protected paths that the patch touches beyond the plan.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub protected_touched: Vec<String>,
+    /// Changed paths for which an approver must sign the patch id before it is delivered.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub guarded: Vec<String>,
     /// Limits that were hit.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub limits_hit: Vec<String>,
@@ -116,8 +120,8 @@ pub fn grade(here: &Here, wanted: &Wanted, watch: &Watch<'_>) -> Result<GradeVie
     let settings = &store.policy.newest().root.acceptance;
     let decision = stage::standing(&dossier, seal, settings, store.clock.now());
     Ok(view(
-        &graded.grade,
-        graded.digest,
+        &graded,
+        &subject,
         seal,
         matches!(decision, Decision::Approved(_)),
     ))
@@ -195,7 +199,8 @@ pub fn subject_of_commit(
     Ok(Subject::new(&store.repo, base, applied.tree)?)
 }
 
-fn view(grade: &Grade, digest: Option<Digest>, seal: &Held<Manifest>, approved: bool) -> GradeView {
+fn view(graded: &Graded, subject: &Subject, seal: &Held<Manifest>, approved: bool) -> GradeView {
+    let grade = &graded.grade;
     GradeView {
         id: grade.task.clone(),
         accepted: grade.accepted,
@@ -208,10 +213,11 @@ fn view(grade: &Grade, digest: Option<Digest>, seal: &Held<Manifest>, approved: 
         version: seal.value().version,
         manifest: grade.manifest,
         approved,
-        grade: digest,
+        grade: graded.digest,
         patch: grade.subject.patch,
         provider: grade.sandbox.provider.clone(),
         protected_touched: grade.protected_touched.clone(),
+        guarded: guarded(&subject.changes()),
         limits_hit: grade.limits_hit.clone(),
         timing: grade.timing,
     }

@@ -4,6 +4,7 @@ pub mod decide;
 pub mod demo;
 pub mod grade;
 pub mod machine;
+pub mod patch;
 pub mod review;
 pub mod run;
 pub mod seal;

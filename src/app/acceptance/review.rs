@@ -184,6 +184,17 @@ pub fn review(here: &Here, wanted: &Wanted, ask: &mut AskPassphrase<'_>) -> Resu
 
 /// The task that is meant, also where only one can be.
 pub fn dossier(store: &Store, name: Option<&str>) -> Result<Dossier, Error> {
+    let waits = |next: &Next| matches!(next, Next::AwaitApproval { .. });
+    dossier_where(store, name, waits, "an approval")
+}
+
+/// The named task, else the only one whose next step `waits` for `what`.
+pub(super) fn dossier_where(
+    store: &Store,
+    name: Option<&str>,
+    waits: impl Fn(&Next) -> bool,
+    what: &str,
+) -> Result<Dossier, Error> {
     if let Some(name) = name {
         return Ok(store.dossier_of(store.find_task(name)?)?);
     }
@@ -191,21 +202,20 @@ pub fn dossier(store: &Store, name: Option<&str>) -> Result<Dossier, Error> {
     let mut waiting = Vec::new();
     for (id, tip) in store.task_refs()? {
         let dossier = store.dossier_of(store.task_at(&id, tip)?)?;
-        if matches!(
-            stage::next(&dossier, settings, store.clock.now()),
-            Next::AwaitApproval { .. }
-        ) {
+        if waits(&stage::next(&dossier, settings, store.clock.now())) {
             waiting.push(dossier);
         }
     }
     match waiting.len() {
         1 => Ok(waiting.remove(0)),
-        0 => Err(
-            flow::Error::refused("no task waits for an approval", "see `hangar task list`").into(),
-        ),
+        0 => Err(flow::Error::refused(
+            format!("no task waits for {what}"),
+            "see `hangar task list`",
+        )
+        .into()),
         count => Err(flow::Error::refused(
-            format!("{count} tasks wait for an approval"),
-            "name the one you mean (`hangar task list --stage awaiting-approval`)",
+            format!("{count} tasks wait for {what}"),
+            "name the one you mean (`hangar task list`)",
         )
         .into()),
     }

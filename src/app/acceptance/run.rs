@@ -37,6 +37,12 @@ pub struct RunView {
     /// Its version.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<u32>,
+    /// The id of the patch that an approver must allow.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub patch: Option<Digest>,
+    /// The changed paths for which it must be allowed.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub guarded: Vec<String>,
     /// Documents one of which must be chosen.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub contradicting: Vec<Digest>,
@@ -83,6 +89,8 @@ pub struct GradeWords {
 pub enum Stopped {
     /// A person must approve or reject.
     WaitingForApproval,
+    /// An approver must allow the patch: it changes CI, hooks or configuration.
+    WaitingForPatchApproval,
     /// A person must adjudicate.
     Contradiction,
     /// An agent must work, and this command starts none.
@@ -197,6 +205,10 @@ fn not_now(next: &Next) -> flow::Error {
             "documents contradict each other",
             "see `hangar task show`, then `hangar adjudicate`",
         ),
+        Next::AwaitPatchApproval { .. } => (
+            "an accepted patch waits for an approver",
+            "see `hangar review --patch`",
+        ),
         Next::Grade { .. }
         | Next::Deliver { .. }
         | Next::GiveUp { .. }
@@ -215,7 +227,7 @@ pub fn deliver(here: &Here, task: &str, watch: &Watch<'_>) -> Result<RunView, Er
     let dossier = store.dossier_of(store.find_task(task)?)?;
     let settings = &store.policy.newest().root.acceptance;
     match stage::next(&dossier, settings, store.clock.now()) {
-        Next::Deliver { .. } => {}
+        Next::Deliver { .. } | Next::AwaitPatchApproval { .. } => {}
         Next::Nothing if dossier.history.task.delivery.is_some() => {
             return view(&store, dossier.id(), Stop::Ended);
         }
@@ -243,6 +255,8 @@ fn view(store: &Store, id: &TaskId, stop: Stop) -> Result<RunView, Error> {
         stopped: Stopped::Ended,
         manifest: None,
         version: None,
+        patch: None,
+        guarded: Vec::new(),
         contradicting: Vec::new(),
         branch: task
             .delivery
@@ -265,6 +279,13 @@ fn view(store: &Store, id: &TaskId, stop: Stop) -> Result<RunView, Error> {
             (view.manifest, view.version) = (Some(manifest), Some(version));
             Stopped::WaitingForApproval
         }
+        Stop::WaitingForPatch { run } => {
+            let run = dossier.runs.iter().find(|held| held.digest() == run);
+            if let Some(result) = run.and_then(|held| held.value().result.as_ref()) {
+                (view.patch, view.guarded) = (Some(result.patch), result.guarded.clone());
+            }
+            Stopped::WaitingForPatchApproval
+        }
         Stop::Blocked(contradiction) => {
             view.contradicting = Contradiction::documents(&contradiction).to_vec();
             Stopped::Contradiction
@@ -273,7 +294,9 @@ fn view(store: &Store, id: &TaskId, stop: Stop) -> Result<RunView, Error> {
         Stop::Until(_) => Stopped::Stage,
         Stop::Delivered(_) => Stopped::Delivered,
         Stop::GaveUp(delivered) => {
-            (view.branch, view.commit) = (Some(delivered.branch), Some(delivered.commit));
+            if let Some(delivered) = delivered {
+                (view.branch, view.commit) = (Some(delivered.branch), Some(delivered.commit));
+            }
             Stopped::NotAccepted
         }
         Stop::Rejected => Stopped::Rejected,
@@ -286,7 +309,8 @@ fn short_branch(full: &str) -> String {
     full.trim_start_matches("refs/heads/").to_owned()
 }
 
-fn words(grade: &crate::model::grade::Grade) -> GradeWords {
+/// What is said of a grade in one line.
+pub(super) fn words(grade: &crate::model::grade::Grade) -> GradeWords {
     GradeWords {
         accepted: grade.accepted,
         passed: grade.counts.passed,

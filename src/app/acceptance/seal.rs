@@ -11,7 +11,7 @@ use crate::flow::sealing::{self, Material};
 use crate::flow::stage::{self, Next};
 use crate::flow::version::criterion_ids;
 use crate::flow::{claim, writer};
-use crate::grade::protect::{Globs, SHARED};
+use crate::grade::protect::{GUARDED, Globs};
 use crate::grade::suite::SealedFile;
 use crate::harness::collect::{self, CollectedFile, Paths, SealedOutput};
 use crate::model::authority::{Act, may};
@@ -126,7 +126,7 @@ fn read(
     source: &Source,
 ) -> Result<SealedOutput, Error> {
     let globs = Globs::new(&plan.tests).map_err(flow::Error::from)?;
-    let shared = Globs::new(SHARED).map_err(flow::Error::from)?;
+    let shared = Globs::new(GUARDED).map_err(flow::Error::from)?;
     let paths = Paths {
         tests: &plan.tests,
         allowed: &|path| globs.matches(path.as_bytes()),

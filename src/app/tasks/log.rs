@@ -181,6 +181,7 @@ fn describe(change: &Change) -> String {
         Change::Stage { stage, note, .. } if note.is_empty() => format!("stage {stage}"),
         Change::Stage { stage, note, .. } => format!("stage {stage}: {note}"),
         Change::Consume { manifest, .. } => format!("uses the approval of {}", manifest.short()),
+        Change::ApprovePatch { patch } => format!("approved the patch {}", patch.short()),
         Change::Deliver { branch, commit, .. } => {
             format!("delivered {} to {branch}", commit.short())
         }

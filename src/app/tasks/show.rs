@@ -94,6 +94,8 @@ pub enum NextStep {
     Implement,
     /// A result is graded.
     Grade,
+    /// An approver reads a patch that changes CI, hooks or configuration, and decides.
+    ApprovePatch,
     /// The result goes to a branch.
     Deliver,
     /// All rounds are used; the task fails.
@@ -113,6 +115,7 @@ impl From<&Next> for NextStep {
             Next::AwaitApproval { .. } => Self::Approve,
             Next::Implement { .. } => Self::Implement,
             Next::Grade { .. } => Self::Grade,
+            Next::AwaitPatchApproval { .. } => Self::ApprovePatch,
             Next::Deliver { .. } => Self::Deliver,
             Next::GiveUp { .. } => Self::GiveUp,
             Next::RejectTask { .. } => Self::Reject,

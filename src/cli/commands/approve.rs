@@ -1,21 +1,28 @@
 //! `hangar approve`
 
 use crate::app::acceptance::decide::{self, Decided, Pending};
+use crate::app::acceptance::patch;
 use crate::cli::args::MaybeTaskArg;
 use crate::cli::{CliError, ExitStatus, context::Context};
 use crate::model::approval::Action;
+use crate::model::digest::Digest;
 use crate::ui::{Label, escape, paint};
 use clap::Args;
 
 const EXAMPLES: &str = "\
 Examples:
   hangar approve KAN-80
-  hangar approve KAN-80 --digest sha256:3f9a…   (without a terminal)";
+  hangar approve KAN-80 --digest sha256:3f9a…   (without a terminal)
+  hangar approve KAN-80 --patch";
 
 /// Sign that the hidden tests shown last are the acceptance of a task
 ///
 /// Binds the manifest that this person was shown last with `hangar review`: a newer version in
 /// between is exit 4. On a terminal it asks for the first six characters of the manifest's digest.
+///
+/// With `--patch` it signs instead that the accepted patch of the task may be delivered although it
+/// changes CI, hooks, `.gitattributes` or `hangar.toml`. Only approvers and admins can.
+///
 /// Refused in the environment of an agent program, and for every agent, worker and grader key.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
@@ -23,19 +30,51 @@ pub struct ApproveArgs {
     /// Which task.
     #[command(flatten)]
     pub task: MaybeTaskArg,
-    /// The manifest's digest, for use without a terminal; it must have been reviewed here
+    /// The digest of the manifest (with --patch: the patch id), for use without a terminal; it must
+    /// have been reviewed here
     #[arg(long, value_name = "DIGEST")]
     pub digest: Option<String>,
+    /// Approve the delivery of a patch that changes CI, hooks or configuration
+    #[arg(long)]
+    pub patch: bool,
 }
 
 pub(super) fn run(context: &Context, args: &ApproveArgs) -> Result<ExitStatus, CliError> {
     crate::cli::watch::protect();
+    if args.patch {
+        return approve_patch(context, args);
+    }
     let here = context.here();
     let pending = decide::pending(&here, args.task.task.as_deref(), args.digest.as_deref())?;
     confirm(context, &pending, args.digest.is_some(), "approve")?;
     let ask = &mut context.passphrase();
     let decided = decide::decide(&here, &pending, Action::Approve, "", ask)?;
     tell(context, &decided, "approved");
+    Ok(ExitStatus::Done)
+}
+
+fn approve_patch(context: &Context, args: &ApproveArgs) -> Result<ExitStatus, CliError> {
+    let here = context.here();
+    let card = patch::pending(&here, args.task.task.as_deref(), args.digest.as_deref())?;
+    if args.digest.is_none() {
+        let title = escape::line(&card.title);
+        context.printer.notice(format!(
+            "{title}: a patch of {} that changes CI, hooks or configuration",
+            card.by
+        ));
+        ask_digest(context, "approve", card.patch)?;
+    }
+    let approved = patch::approve(&here, &card, &mut context.passphrase())?;
+    if context.printer.is_json() {
+        context.printer.json(&approved);
+        return Ok(ExitStatus::Done);
+    }
+    let (patch, id) = (approved.patch.short(), approved.id.short());
+    context
+        .printer
+        .line(format!("approved   patch {patch} by {}", approved.by));
+    let next = paint(Label::Command, format!("hangar run {id}"));
+    context.printer.line(format!("next       {next}"));
     Ok(ExitStatus::Done)
 }
 
@@ -57,14 +96,15 @@ pub(super) fn confirm(
         counts.tests,
         counts.uncovered
     ));
+    ask_digest(context, verb, pending.manifest)
+}
+
+fn ask_digest(context: &Context, verb: &str, digest: Digest) -> Result<(), CliError> {
     let question = format!(
         "To {verb} {}, type the first six characters of its digest:",
-        pending.manifest.short()
+        digest.short()
     );
-    if context
-        .prompts()
-        .typed(&question, &pending.manifest.hex())?
-    {
+    if context.prompts().typed(&question, &digest.hex())? {
         return Ok(());
     }
     Err(CliError::new(

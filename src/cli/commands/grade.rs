@@ -111,6 +111,10 @@ fn text(view: &GradeView) -> String {
             .iter()
             .map(|path| format!("touches    {}", escape::line(path))),
     );
+    lines.extend(view.guarded.iter().map(|path| {
+        let path = escape::line(path);
+        format!("sign       {path}: delivered only when an approver signs the patch")
+    }));
     lines.extend(
         view.limits_hit
             .iter()

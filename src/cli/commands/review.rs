@@ -1,5 +1,7 @@
 //! `hangar review`
 
+use crate::app::acceptance;
+use crate::app::acceptance::patch::PatchCard;
 use crate::app::acceptance::review::{self, Card, CardTest, Wanted};
 use crate::cli::args::MaybeTaskArg;
 use crate::cli::{CliError, ExitStatus, context::Context};
@@ -12,7 +14,8 @@ Examples:
   hangar review
   hangar review KAN-80 --tests
   hangar review KAN-80 --file tests/test_sub.py
-  hangar review KAN-80 --diff 1";
+  hangar review KAN-80 --diff 1
+  hangar review KAN-80 --patch";
 
 /// Read the hidden tests of a version before you decide about them
 ///
@@ -20,6 +23,9 @@ Examples:
 /// how the tests ended on the untouched base, guards and skips, findings about weak tests, who wrote
 /// them, the grading plan, and what changed since the version before. Decrypts in memory only; the
 /// pager is fed through a pipe.
+///
+/// With `--patch` it shows instead what an accepted patch changes of CI, hooks, `.gitattributes` or
+/// `hangar.toml`: such a patch is delivered only when an approver signs it. Needs no key.
 ///
 /// What was shown last is what `hangar approve` and `hangar reject` are about.
 #[derive(Debug, Args)]
@@ -43,9 +49,15 @@ pub struct ReviewArgs {
     /// Another version than the newest
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub version: Option<u32>,
+    /// Show the accepted patch that waits for an approver instead of the tests
+    #[arg(long, conflicts_with_all = ["tests", "file", "diff", "transcript", "version"])]
+    pub patch: bool,
 }
 
 pub(super) fn run(context: &Context, args: &ReviewArgs) -> Result<ExitStatus, CliError> {
+    if args.patch {
+        return patch(context, args.task.task.as_deref());
+    }
     crate::cli::watch::protect();
     let wanted = Wanted {
         task: args.task.task.clone(),
@@ -62,6 +74,71 @@ pub(super) fn run(context: &Context, args: &ReviewArgs) -> Result<ExitStatus, Cl
         context.printer.page(&text(&card));
     }
     Ok(ExitStatus::Done)
+}
+
+fn patch(context: &Context, task: Option<&str>) -> Result<ExitStatus, CliError> {
+    let card = acceptance::patch::review(&context.here(), task)?;
+    if context.printer.is_json() {
+        context.printer.json(&card);
+    } else {
+        context.printer.page(&patch_text(&card));
+    }
+    Ok(ExitStatus::Done)
+}
+
+fn patch_text(card: &PatchCard) -> String {
+    let id = card.id.short();
+    let mut out = vec![
+        format!(
+            "{}  {}",
+            paint(Label::Heading, escape::line(&card.title)),
+            paint(Label::Id, id)
+        ),
+        format!(
+            "patch {} by {}, {} changed in all",
+            paint(Label::Id, card.patch.short()),
+            card.by,
+            card.changed
+        ),
+        match &card.grade {
+            Some(grade) => format!(
+                "accepted: {} of {} hidden tests passed (trust {}, verdict {})",
+                grade.passed, grade.expected, grade.trust, grade.verdict
+            ),
+            None => "a plain task: nothing was graded".into(),
+        },
+        String::new(),
+        "It changes what configures CI, hooks, Git or hangar itself. The tests say".into(),
+        "nothing about that, so an approver must sign it before it is delivered:".into(),
+    ];
+    for change in &card.guarded {
+        out.extend([
+            String::new(),
+            paint(Label::Heading, escape::line(&change.path)),
+        ]);
+        out.push(match &change.diff {
+            Some(diff) => escape::block(diff.trim_end()).into_owned(),
+            None => "  not shown: no text, too large, or only its mode changed".into(),
+        });
+    }
+    let command = |text: String| paint(Label::Command, text);
+    let (base, tree) = (card.base.short(), card.tree.short());
+    out.extend([
+        String::new(),
+        format!(
+            "The whole patch: {}",
+            command(format!("git diff {base} {tree}"))
+        ),
+        format!(
+            "Then:            {}",
+            command(format!("hangar approve {id} --patch"))
+        ),
+        format!(
+            "or:              {}",
+            command(format!("hangar task cancel {id}"))
+        ),
+    ]);
+    out.join("\n") + "\n"
 }
 
 fn text(card: &Card) -> String {

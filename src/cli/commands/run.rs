@@ -83,6 +83,7 @@ pub(super) fn tell(context: &Context, view: &RunView) -> ExitStatus {
                 format!("hangar review {id} && hangar approve {id}")
             )
         ),
+        Stopped::WaitingForPatchApproval => waiting_for_patch(view),
         Stopped::Contradiction => format!(
             "waiting    documents contradict each other: {}\nnext       {}",
             view.contradicting
@@ -107,8 +108,13 @@ pub(super) fn tell(context: &Context, view: &RunView) -> ExitStatus {
         ),
         Stopped::Delivered => delivered("delivered", view),
         Stopped::NotAccepted => format!(
-            "failed     all rounds are used; the last result is on {}\nnext       {}",
-            escape::line(view.branch.as_deref().unwrap_or_default()),
+            "failed     all rounds are used{}\nnext       {}",
+            view.branch
+                .as_deref()
+                .map_or_else(String::new, |branch| format!(
+                    "; the last result is on {}",
+                    escape::line(branch)
+                )),
             paint(Label::Command, format!("hangar task retry {id}"))
         ),
         Stopped::Rejected => {
@@ -127,6 +133,16 @@ pub(super) fn tell(context: &Context, view: &RunView) -> ExitStatus {
     status
 }
 
+fn waiting_for_patch(view: &RunView) -> String {
+    let id = view.id.short();
+    let command = format!("hangar review {id} --patch && hangar approve {id} --patch");
+    let mut lines = vec!["waiting    an approver must sign this patch: it changes".to_owned()];
+    let path = |path: &String| format!("           {}", escape::line(path));
+    lines.extend(view.guarded.iter().map(path));
+    lines.push(format!("next       {}", paint(Label::Command, command)));
+    lines.join("\n")
+}
+
 fn delivered(word: &str, view: &RunView) -> String {
     let branch = view.branch.as_deref().unwrap_or_default();
     let commit = view.commit.map(|commit| commit.short()).unwrap_or_default();
@@ -141,7 +157,9 @@ fn delivered(word: &str, view: &RunView) -> String {
 /// The exit status that goes with where a task stopped.
 pub(super) fn status(view: &RunView) -> ExitStatus {
     match view.stopped {
-        Stopped::WaitingForApproval | Stopped::Contradiction => ExitStatus::Waiting,
+        Stopped::WaitingForApproval | Stopped::WaitingForPatchApproval | Stopped::Contradiction => {
+            ExitStatus::Waiting
+        }
         Stopped::Stage | Stopped::Delivered => ExitStatus::Done,
         Stopped::Ended => ExitStatus::answer(view.branch.is_some()),
         Stopped::NeedsAgent | Stopped::NotAccepted | Stopped::Rejected => ExitStatus::No,

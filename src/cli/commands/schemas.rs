@@ -37,6 +37,8 @@ const SCHEMAS: &[Entry] = &[
     ("sealed-reseal", schema::<acceptance::sealed::Resealed>),
     ("sealed-publish", schema::<acceptance::sealed::Published>),
     ("review", schema::<acceptance::review::Card>),
+    ("review-patch", schema::<acceptance::patch::PatchCard>),
+    ("approve-patch", schema::<acceptance::patch::PatchApproved>),
     ("approve", schema::<acceptance::decide::Decided>),
     ("reject", schema::<acceptance::decide::Decided>),
     ("adjudicate", schema::<acceptance::decide::Adjudicated>),

@@ -40,6 +40,8 @@ pub(super) struct Past<'a> {
     delivered: Option<(usize, &'a Record)>,
     /// What had been set aside when the result was delivered.
     pub(super) aside_then: BTreeSet<Digest>,
+    /// Patch ids that an approver had signed when the result was delivered.
+    pub(super) patches_then: BTreeSet<Digest>,
     /// Commits of the ref with what they hold.
     folders: BTreeMap<ObjectId, Folder>,
     /// Events that are on the ref and in no order: an ancestor is missing.
@@ -111,6 +113,9 @@ impl<'a> Past<'a> {
             Change::Deliver { .. } => {
                 self.delivered = Some((at, record));
                 self.aside_then = task.map(|task| task.set_aside.clone()).unwrap_or_default();
+                self.patches_then = task
+                    .map(|task| task.approved_patches.clone())
+                    .unwrap_or_default();
             }
             _ => {}
         }

@@ -3,6 +3,7 @@
 use super::LinkName::Run as Link;
 use super::{Case, Sheet, soften};
 use crate::flow::Error;
+use crate::grade::protect::guarded;
 use crate::model::digest::Digest;
 use crate::model::listing::{changes, patch_id};
 use crate::model::manifest::Writer;
@@ -131,6 +132,10 @@ fn recomputed(case: &Case<'_>, result: &RunResult) -> Result<Vec<String>, Error>
         "it counts the changed paths wrongly",
     );
     compare(
+        guarded(&changes(&base.listing, &tree.listing)) == result.guarded,
+        "it names the changes of CI, hooks and configuration wrongly",
+    );
+    compare(
         base.gitlinks == tree.gitlinks,
         "its result changes submodules, which no listing counts",
     );
@@ -155,6 +160,14 @@ fn delivered(case: &Case<'_>, run: &Held<Run>) -> Vec<String> {
             result.base.short(),
             task.base.short()
         )),
+        Some(result)
+            if !result.guarded.is_empty() && !case.past.patches_then.contains(&result.patch) =>
+        {
+            wrong.push(format!(
+                "its patch changes {}, and no approver had signed the patch id",
+                named(&result.guarded)
+            ));
+        }
         Some(_) => {}
     }
     if case.past.aside_then.contains(&run.digest()) {
@@ -165,6 +178,16 @@ fn delivered(case: &Case<'_>, run: &Held<Run>) -> Vec<String> {
     }
     wrong.extend(same_harness(case, value));
     wrong
+}
+
+/// The first of some paths, and how many more there are.
+fn named(paths: &[String]) -> String {
+    let first = paths.first().map(|path| path.escape_debug().to_string());
+    let first = first.unwrap_or_default();
+    match paths.len() {
+        0 | 1 => format!("`{first}`"),
+        count => format!("`{first}` and {} more", count - 1),
+    }
 }
 
 /// Writer and implementer are different harnesses.

@@ -400,3 +400,27 @@ fn the_mark_of_another_version_of_the_task_in_the_delivered_tree() {
         .task()
         .names("canary", "`calc.sh` holds the mark");
 }
+
+#[test]
+fn a_patch_of_hooks_or_configuration_that_no_approver_signed() {
+    for file in ["lefthook.yml", "Hangar.TOML", ".gitattributes"] {
+        let forged = |signed_patch, run: Option<&dyn Fn(&mut Run)>| {
+            Forged::new(&Plot {
+                also: Some(file),
+                signed_patch,
+                run,
+                ..Plot::default()
+            })
+        };
+        forged(true, None).task().is_yes();
+        let unsigned = forged(false, None);
+        let answer = unsigned.task();
+        answer.names("run", "no approver had signed the patch id");
+        let hidden = |run: &mut Run| run.result.as_mut().unwrap().guarded.clear();
+        let answer = forged(false, Some(&hidden)).task();
+        answer.names(
+            "run",
+            "names the changes of CI, hooks and configuration wrongly",
+        );
+    }
+}

@@ -8,7 +8,7 @@ use hangar::flow::basecheck::Checked;
 use hangar::flow::host::Host;
 use hangar::flow::sealing::{self, Material};
 use hangar::flow::subject::Subject;
-use hangar::flow::{claim, drive, implementer};
+use hangar::flow::{claim, decide, drive, implementer};
 use hangar::git::{CommitDraft, EntryKind, Repository, TreeEntry};
 use hangar::grade::basecheck::{BaseCheck, BaseResult};
 use hangar::model::approval::Action;
@@ -46,6 +46,12 @@ impl Making<'_> {
         self.consume(&store, &host, plot);
         let run = self.run(&store, &host, plot);
         let grade = self.grade(&store, &host, run, plot);
+        if plot.signed_patch {
+            let dossier = self.dossier(&store);
+            let patch = dossier.runs[0].value().result.as_ref().unwrap().patch;
+            let alice = self.world.person(&store);
+            decide::approve_patch(&store, &dossier, &alice, patch).unwrap();
+        }
         if !plot.undelivered {
             self.deliver(&store, &host, run, grade, plot);
         }
@@ -159,7 +165,7 @@ impl Making<'_> {
     fn run(&self, store: &Store, host: &Host<'_>, plot: &Plot<'_>) -> Digest {
         let dossier = self.dossier(store);
         let base = dossier.history.task.base;
-        let tree = with_calc(&store.repo, base, plot.result.unwrap_or(GOOD));
+        let tree = with_calc(&store.repo, base, plot.result.unwrap_or(GOOD), plot.also);
         let subject = Subject::new(&store.repo, base, tree).unwrap();
         let worker = Identity::of(&store.policy, host.worker.signer()).unwrap();
         let now = store.clock.now();
@@ -258,7 +264,7 @@ impl Making<'_> {
         let value = dossier.grades.last().unwrap().value();
         let result = dossier.runs.last().unwrap().value().result.clone().unwrap();
         let tree = match plot.delivered {
-            Some(text) => with_calc(&store.repo, result.base, text),
+            Some(text) => with_calc(&store.repo, result.base, text, plot.also),
             None => result.tree,
         };
         let message = format!(
@@ -318,16 +324,18 @@ fn delete(store: &Store, reference: &str) {
         .unwrap();
 }
 
-/// The base's tree with another `calc.sh`.
-fn with_calc(repo: &Repository, base: ObjectId, text: &str) -> ObjectId {
+/// The base's tree with another `calc.sh`, and the same text in another file.
+fn with_calc(repo: &Repository, base: ObjectId, text: &str, also: Option<&str>) -> ObjectId {
     let mut entries = repo
         .read_tree(repo.read_commit(base).unwrap().tree)
         .unwrap();
-    entries.retain(|entry| entry.name != b"calc.sh");
-    entries.push(TreeEntry {
-        name: b"calc.sh".to_vec(),
-        kind: EntryKind::Blob,
-        id: repo.write_blob(text.as_bytes()).unwrap(),
-    });
+    for name in ["calc.sh"].into_iter().chain(also) {
+        entries.retain(|entry| entry.name != name.as_bytes());
+        entries.push(TreeEntry {
+            name: name.as_bytes().to_vec(),
+            kind: EntryKind::Blob,
+            id: repo.write_blob(text.as_bytes()).unwrap(),
+        });
+    }
     repo.write_tree(&entries).unwrap()
 }

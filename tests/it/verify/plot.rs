@@ -26,6 +26,10 @@ pub(crate) struct Plot<'a> {
     pub(crate) delivered: Option<&'a str>,
     /// The result's `calc.sh`.
     pub(crate) result: Option<&'a str>,
+    /// Another file at the top of the result.
+    pub(crate) also: Option<&'a str>,
+    /// An approver signs the patch id before the delivery.
+    pub(crate) signed_patch: bool,
     /// Stops before the delivery.
     pub(crate) undelivered: bool,
 }

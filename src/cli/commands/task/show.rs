@@ -195,6 +195,7 @@ fn next_command(view: &TaskView) -> Option<String> {
             format!("hangar task edit {id}")
         }
         NextStep::Approve => format!("hangar review {id}"),
+        NextStep::ApprovePatch => format!("hangar review {id} --patch"),
         NextStep::Adjudicate => format!("hangar adjudicate {id} DIGEST --reason TEXT"),
         NextStep::Enqueue
         | NextStep::Write

@@ -1,0 +1,230 @@
+//! `hangar review --patch` and `hangar approve --patch`: a result that changes CI, hooks, Git's or
+//! hangar's configuration is delivered only when an approver signed its patch id.
+
+use super::decide::fits;
+use super::run::{GradeWords, words};
+use crate::app::{Error, Here};
+use crate::base::files;
+use crate::flow;
+use crate::flow::decide;
+use crate::flow::stage::{self, Next};
+use crate::git::{self, Repository};
+use crate::model::digest::Digest;
+use crate::model::ids::{Principal, TaskId};
+use crate::model::object_id::ObjectId;
+use crate::model::run::{Run, RunResult};
+use crate::store::Store;
+use crate::store::dossier::{Dossier, Held};
+use crate::store::identity::Identity;
+use crate::trust::AskPassphrase;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// Largest file whose difference is shown, in bytes.
+const MAX_SHOWN: u64 = 1 << 20;
+
+/// What an approver reads before they allow a patch.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct PatchCard {
+    /// Which task.
+    pub id: TaskId,
+    /// One line.
+    pub title: String,
+    /// What approving binds: the patch id.
+    pub patch: Digest,
+    /// Whose run made it.
+    pub by: Principal,
+    /// The commit that it changes.
+    pub base: ObjectId,
+    /// The tree that it makes.
+    pub tree: ObjectId,
+    /// Paths that changed, all together.
+    pub changed: u32,
+    /// The grade that accepts it; absent for a plain task.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub grade: Option<GradeWords>,
+    /// The changed paths for which it must be allowed, with their differences.
+    pub guarded: Vec<GuardedChange>,
+}
+
+/// One change that must be allowed.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct GuardedChange {
+    /// Path.
+    pub path: String,
+    /// Unified difference; absent for what is no text, larger than 1 MiB, or changes
+    /// only its mode.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub diff: Option<String>,
+}
+
+/// An approval of a patch that was signed.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct PatchApproved {
+    /// Which task.
+    pub id: TaskId,
+    /// The patch id.
+    pub patch: Digest,
+    /// Who signed.
+    pub by: Principal,
+}
+
+/// The patch that this person was shown last, kept on this machine.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Seen {
+    format: u32,
+    patch: Digest,
+}
+
+fn seen_path(store: &Store, id: &TaskId) -> PathBuf {
+    let folder = store.repo.hangar_dir().join("reviews");
+    folder.join(format!("{id}.patch.json"))
+}
+
+/// The patch that waits, as a card.
+pub fn review(here: &Here, task: Option<&str>) -> Result<PatchCard, Error> {
+    let store = here.store()?;
+    let dossier = dossier(&store, task)?;
+    let (run, result) = waiting(&store, &dossier)?;
+    let card = PatchCard {
+        id: dossier.id().clone(),
+        title: dossier.history.task.title.clone(),
+        patch: result.patch,
+        by: run.value().signer.principal.clone(),
+        base: result.base,
+        tree: result.tree,
+        changed: result.changed,
+        grade: dossier
+            .grades
+            .iter()
+            .rfind(|held| held.value().subject.patch == result.patch && held.value().accepted)
+            .map(|held| words(held.value())),
+        guarded: differences(&store.repo, result)?,
+    };
+    remember(&store, &card.id, card.patch)?;
+    Ok(card)
+}
+
+fn remember(store: &Store, id: &TaskId, patch: Digest) -> Result<(), Error> {
+    let seen = Seen { format: 1, patch };
+    let path = seen_path(store, id);
+    if let Some(folder) = path.parent() {
+        files::create_private_dir(folder)?;
+    }
+    let bytes = serde_json::to_vec(&seen).expect("a digest and a number are JSON");
+    Ok(files::write_atomic(&path, &bytes, 0o600)?)
+}
+
+/// The task that is meant, also where only one can be.
+fn dossier(store: &Store, name: Option<&str>) -> Result<Dossier, Error> {
+    let waits = |next: &Next| matches!(next, Next::AwaitPatchApproval { .. });
+    super::review::dossier_where(store, name, waits, "an approval of its patch")
+}
+
+/// The run whose patch waits.
+fn waiting<'a>(
+    store: &Store,
+    dossier: &'a Dossier,
+) -> Result<(&'a Held<Run>, &'a RunResult), Error> {
+    let settings = &store.policy.newest().root.acceptance;
+    let next = stage::next(dossier, settings, store.clock.now());
+    let found = match next {
+        Next::AwaitPatchApproval { run } => dossier.runs.iter().find(|held| held.digest() == run),
+        _ => None,
+    };
+    let result = found.and_then(|run| Some((run, run.value().result.as_ref()?)));
+    result.ok_or_else(|| {
+        flow::Error::refused(
+            "no patch of this task waits for an approval",
+            format!("see `hangar task show {}`", dossier.id().short()),
+        )
+        .into()
+    })
+}
+
+fn differences(repo: &Repository, result: &RunResult) -> Result<Vec<GuardedChange>, Error> {
+    let base = repo.read_commit(result.base)?.tree;
+    let one = |path: &String| {
+        Ok(GuardedChange {
+            path: path.clone(),
+            diff: difference(repo, base, result.tree, path)?,
+        })
+    };
+    result.guarded.iter().map(one).collect()
+}
+
+fn difference(
+    repo: &Repository,
+    base: ObjectId,
+    tree: ObjectId,
+    path: &str,
+) -> Result<Option<String>, Error> {
+    let text = |tree| -> Result<Option<String>, Error> {
+        let bytes = match repo.blob_in(tree, path, MAX_SHOWN) {
+            Ok(bytes) => bytes.unwrap_or_default(),
+            // Too large, or a link or a folder: it is named without its content.
+            Err(git::Error::TooLarge { .. } | git::Error::Invalid { .. }) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        Ok(String::from_utf8(bytes).ok())
+    };
+    let (Some(before), Some(after)) = (text(base)?, text(tree)?) else {
+        return Ok(None);
+    };
+    let changes = similar::TextDiff::from_lines(before.as_str(), after.as_str());
+    let header = (format!("a/{path}"), format!("b/{path}"));
+    let diff = changes
+        .unified_diff()
+        .header(&header.0, &header.1)
+        .to_string();
+    Ok(Some(diff).filter(|diff| !diff.is_empty()))
+}
+
+/// The patch that an approval of this person would be about: the waiting one, if it is the one that
+/// they were shown last. `digest` names it where no terminal asks.
+pub fn pending(here: &Here, task: Option<&str>, digest: Option<&str>) -> Result<PatchCard, Error> {
+    decide::refuse_agents(here.env.keys())?;
+    let store = here.store()?;
+    let dossier = dossier(&store, task)?;
+    let (_, result) = waiting(&store, &dossier)?;
+    let patch = result.patch;
+    if let Some(named) = digest.filter(|named| !fits(patch, named)) {
+        let what = format!("the waiting patch is {}, not {named}", patch.short());
+        return Err(flow::Error::refused(what, "review it, then decide").into());
+    }
+    let seen = std::fs::read(seen_path(&store, dossier.id())).ok();
+    let seen = seen.and_then(|bytes| serde_json::from_slice::<Seen>(&bytes).ok());
+    if seen.is_none_or(|seen| seen.patch != patch) {
+        let remedy = format!(
+            "review it first: hangar review {} --patch",
+            dossier.id().short()
+        );
+        return Err(flow::Error::refused("you have not reviewed this patch here", remedy).into());
+    }
+    review(here, task)
+}
+
+/// Signs that exactly this patch may be delivered.
+pub fn approve(
+    here: &Here,
+    card: &PatchCard,
+    ask: &mut AskPassphrase<'_>,
+) -> Result<PatchApproved, Error> {
+    let store = here.store()?;
+    let dossier = store.dossier(&card.id)?;
+    let (_, result) = waiting(&store, &dossier)?;
+    if result.patch != card.patch {
+        let remedy = format!("review it first: hangar review {} --patch", card.id.short());
+        return Err(flow::Error::refused("another patch waits now", remedy).into());
+    }
+    let signer = here.signer(&store, ask)?;
+    let person = Identity::of(&store.policy, &signer)?;
+    decide::approve_patch(&store, &dossier, &person, card.patch)?;
+    Ok(PatchApproved {
+        id: card.id.clone(),
+        patch: card.patch,
+        by: person.principal().clone(),
+    })
+}
