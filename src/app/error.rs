@@ -71,6 +71,9 @@ pub enum Error {
     /// A key file would be overwritten.
     #[error("{} exists already", .0.display())]
     KeyExists(PathBuf),
+    /// No remote of this name is configured.
+    #[error("there is no remote called `{0}`")]
+    NoRemote(String),
     /// The remote did not answer, so nobody knows whether it holds a policy.
     #[error("the remote `{remote}` can't be reached, so it is unknown whether it holds a policy")]
     RemoteUnreachable {

@@ -12,6 +12,7 @@ pub mod here;
 pub mod keys;
 pub mod policy;
 pub mod setup;
+pub mod sync;
 pub mod tasks;
 pub mod verify;
 

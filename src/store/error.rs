@@ -4,6 +4,7 @@ use crate::base::files;
 use crate::git;
 use crate::model::codec;
 use crate::model::ids::{Fingerprint, Principal, TaskId};
+use crate::model::object_id::ObjectId;
 use crate::model::task::Refusal;
 use crate::trust::SignError;
 
@@ -19,6 +20,16 @@ pub enum Error {
     /// The policy chain can't be believed.
     #[error("the policy can't be trusted: {0}")]
     Policy(String),
+    /// Two versions of the policy follow the same one.
+    #[error(
+        "the policy here ({here}) and on the remote ({there}) went apart after the same version"
+    )]
+    RivalPolicy {
+        /// Commit of the newest version here.
+        here: ObjectId,
+        /// On the remote.
+        there: ObjectId,
+    },
     /// The policy is not the one that this clone or `hangar.toml` pinned.
     #[error("the policy is not the one that was pinned: {0}")]
     Pin(String),

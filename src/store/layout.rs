@@ -10,6 +10,17 @@ pub const DEFAULT_PREFIX: &str = "refs/hangar/";
 /// The prefix for hosts that accept only branches.
 pub const BRANCH_PREFIX: &str = "refs/heads/hangar-state/";
 
+/// What lies on a ref.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RefKind {
+    /// The chain of the policy.
+    Policy,
+    /// A task's events.
+    Task(TaskId),
+    /// Sealed versions, decisions, runs or grades of a task.
+    OfTask(TaskId),
+}
+
 /// The prefix in use, and the names below it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
@@ -90,8 +101,72 @@ impl Layout {
         )
     }
 
+    /// What a full ref name is, if it is one of ours.
+    pub fn kind_of(&self, name: &str) -> Option<RefKind> {
+        let rest = name.strip_prefix(self.prefix)?;
+        if rest == "policy" {
+            return Some(RefKind::Policy);
+        }
+        let (folder, name) = rest.split_once('/')?;
+        let task = |name: &str| name.parse().ok();
+        Some(match folder {
+            "tasks" => RefKind::Task(task(name)?),
+            "sealed" | "runs" | "grades" => RefKind::OfTask(task(name)?),
+            "approvals" => {
+                let mut parts = name.split('-');
+                let (of, manifest, key) = (parts.next()?, parts.next()?, parts.next()?);
+                let digest = |text: &str| {
+                    let hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+                    text.len() == 64 && text.bytes().all(hex)
+                };
+                if parts.next().is_some() || !digest(manifest) || !digest(key) {
+                    return None;
+                }
+                RefKind::OfTask(task(of)?)
+            }
+            _ => return None,
+        })
+    }
+
     /// Everything.
     pub const fn prefix(&self) -> &'static str {
         self.prefix
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_of_ours_are_known() {
+        let layout = Layout {
+            prefix: DEFAULT_PREFIX,
+        };
+        let task = TaskId::of_creation(b"x");
+        let (digest, key) = (Digest::of(b"x"), "SHA256:".to_owned() + &"A".repeat(43));
+        let key: Fingerprint = key.parse().unwrap();
+        let kind = |name: &str| layout.kind_of(name);
+        assert_eq!(kind(&layout.policy()), Some(RefKind::Policy));
+        assert_eq!(kind(&layout.task(&task)), Some(RefKind::Task(task.clone())));
+        for name in [
+            layout.sealed(&task),
+            layout.runs(&task),
+            layout.grades(&task),
+            layout.approval(&task, &digest, &key),
+        ] {
+            assert_eq!(kind(&name), Some(RefKind::OfTask(task.clone())), "{name}");
+        }
+        for name in [
+            "refs/heads/main".to_owned(),
+            "refs/hangar/policy/x".into(),
+            "refs/hangar/goals/x".into(),
+            format!("refs/hangar/tasks/{}", task.as_str().to_uppercase()),
+            format!("{}/x", layout.task(&task)),
+            format!("{}x", layout.approval(&task, &digest, &key)),
+            format!("refs/hangar/approvals/{task}"),
+        ] {
+            assert_eq!(kind(&name), None, "{name}");
+        }
     }
 }

@@ -9,9 +9,11 @@ pub mod dossier;
 pub mod error;
 pub mod found;
 pub mod identity;
+pub mod join;
 pub mod layout;
 pub mod pins;
 pub mod policy;
+pub mod sync;
 pub mod tasks;
 pub mod write;
 

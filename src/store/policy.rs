@@ -12,6 +12,7 @@ use crate::git::{EntryKind, Repository};
 use crate::model::codec;
 use crate::model::digest::Digest;
 use crate::model::ids::{Fingerprint, Principal};
+use crate::model::object_id::ObjectId;
 use crate::model::policy::{Members, Policy, Role, Root};
 use crate::model::signer::PolicyRef;
 use crate::trust::{Namespace, PublicKey, verify};
@@ -60,9 +61,12 @@ impl PolicyHistory {
 
 /// Loads and verifies the chain; `None` where there is none.
 pub fn load(repo: &Repository, layout: &Layout) -> Result<Option<PolicyHistory>, Error> {
-    let Some(head) = repo.read_ref(&layout.policy())? else {
-        return Ok(None);
-    };
+    let head = repo.read_ref(&layout.policy())?;
+    head.map(|head| load_at(repo, head)).transpose()
+}
+
+/// The same for a head that is on no ref of ours yet.
+pub fn load_at(repo: &Repository, head: ObjectId) -> Result<PolicyHistory, Error> {
     let mut history: Option<PolicyHistory> = None;
     for folder in chain::read(repo, head)? {
         let step = Step::read(repo, &folder)?;
@@ -71,9 +75,7 @@ pub fn load(repo: &Repository, layout: &Layout) -> Result<Option<PolicyHistory>,
             Some(history) => follow(history, &step)?,
         });
     }
-    history
-        .map(Some)
-        .ok_or_else(|| Error::Policy("the chain holds no version".into()))
+    history.ok_or_else(|| Error::Policy("the chain holds no version".into()))
 }
 
 /// Verifies a version that is about to be written as it will be verified when it is read.

@@ -44,6 +44,8 @@ pub struct TaskHistory {
     pub heads: Vec<Digest>,
     /// Documents that are not believed.
     pub faults: Vec<Fault>,
+    /// Commits with events that rest on others that are not here. They are in no order yet.
+    pub pending: Vec<ObjectId>,
     /// Where the ref is.
     pub tip: ObjectId,
 }
@@ -94,6 +96,7 @@ impl Store {
         for digest in order {
             ordered.extend(events.remove(&digest));
         }
+        let pending = events.into_values().map(|(_, commit)| commit).collect();
         let (task, records) = fold(id, ordered).ok_or_else(|| Error::Document {
             place: self.layout.task(id),
             reason: faults
@@ -107,6 +110,7 @@ impl Store {
             records,
             heads: heads.into_iter().collect(),
             faults,
+            pending,
             tip,
         })
     }

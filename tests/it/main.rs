@@ -43,6 +43,7 @@ mod sandbox;
 mod seal;
 mod seal_age;
 mod store;
+mod sync;
 mod trust;
 mod trust_programs;
 mod tutorial;

@@ -21,6 +21,7 @@ pub(super) mod schemas;
 pub mod seal;
 pub mod sealed;
 pub mod submit;
+pub mod sync;
 pub mod task;
 pub mod verify;
 
@@ -49,6 +50,7 @@ pub enum Command {
     Grade(grade::GradeArgs),
     Deliver(deliver::DeliverArgs),
     Verify(verify::VerifyArgs),
+    Sync(sync::SyncArgs),
     Policy(policy::PolicyArgs),
     Key(key::KeyArgs),
     Config(config::ConfigArgs),
@@ -76,6 +78,7 @@ pub(super) fn run(context: &Context, command: Command) -> Result<ExitStatus, Cli
         Command::Grade(args) => grade::run(context, &args),
         Command::Deliver(args) => deliver::run(context, &args),
         Command::Verify(args) => verify::run(context, &args),
+        Command::Sync(args) => sync::run(context, &args),
         Command::Policy(args) => policy::run(context, &args),
         Command::Key(args) => key::run(context, args),
         Command::Config(args) => config::run(context, args),

@@ -1,7 +1,7 @@
 //! `hangar __schemas DIR`: writes the JSON schema of every answer. Hidden; a test compares the
 //! result with the committed folder.
 
-use crate::app::{acceptance, config, doctor, harness, keys, policy, setup, tasks, verify};
+use crate::app::{acceptance, config, doctor, harness, keys, policy, setup, sync, tasks, verify};
 use crate::base::files;
 use crate::cli::error::ErrorDocument;
 use schemars::{JsonSchema, Schema, generate::SchemaSettings};
@@ -45,6 +45,7 @@ const SCHEMAS: &[Entry] = &[
     ("grade", schema::<acceptance::grade::GradeView>),
     ("verify", schema::<verify::Answer>),
     ("verify-in-toto", schema::<verify::Statement>),
+    ("sync", schema::<sync::SyncView>),
     ("policy-show", schema::<policy::PolicyView>),
     ("policy-log", schema::<policy::PolicyLog>),
     ("key-list", schema::<keys::KeyList>),

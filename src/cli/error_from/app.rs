@@ -39,6 +39,8 @@ fn missing_or_refused(error: Error) -> CliError {
         Error::KeyExists(_) => {
             CliError::of(ExitStatus::Refused, error).hint("name another file with --file")
         }
+        Error::NoRemote(_) => CliError::of(ExitStatus::Missing, error)
+            .hint("`git remote -v` lists them; `git remote add NAME ADDRESS` adds one"),
         Error::RemoteUnreachable { .. } => CliError::of(ExitStatus::Missing, error)
             .hint("try again when the remote can be reached")
             .hint("if this really is a new repository: `hangar init --new`"),

@@ -15,6 +15,8 @@ impl From<Error> for CliError {
                 .hint("find out which one is right with `git log refs/hangar/policy` and `git log refs/heads/hangar-state/policy`"),
             Error::Policy(_) => Self::of(ExitStatus::Refused, error)
                 .hint("look at it with `git log -p refs/hangar/policy`; fetch it again from a remote that you trust"),
+            Error::RivalPolicy { .. } => Self::of(ExitStatus::Refused, error)
+                .hint("nothing was changed; the root keys must say which one is right (`git log -p` shows both)"),
             Error::Pin(_) => Self::of(ExitStatus::Refused, error)
                 .hint("nothing was changed; ask an admin which policy is right before you go on"),
             Error::NoTask(_) => {

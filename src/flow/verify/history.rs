@@ -44,8 +44,6 @@ pub(super) struct Past<'a> {
     pub(super) patches_then: BTreeSet<Digest>,
     /// Commits of the ref with what they hold.
     folders: BTreeMap<ObjectId, Folder>,
-    /// Events that are on the ref and in no order: an ancestor is missing.
-    pending: Vec<ObjectId>,
 }
 
 impl<'a> Past<'a> {
@@ -67,24 +65,7 @@ impl<'a> Past<'a> {
     }
 
     fn read_folders(&mut self, store: &Store, dossier: &Dossier) -> Result<(), Error> {
-        let ordered: BTreeSet<Digest> = dossier
-            .history
-            .records
-            .iter()
-            .map(|record| record.event.digest())
-            .collect();
-        let faulty: BTreeSet<ObjectId> = dossier
-            .history
-            .faults
-            .iter()
-            .map(|fault| fault.commit)
-            .collect();
         for folder in chain::read(&store.repo, dossier.history.tip)? {
-            let bytes = folder.file(&store.repo, "event.toml")?;
-            let known = bytes.is_some_and(|bytes| ordered.contains(&Digest::of(&bytes)));
-            if !known && !faulty.contains(&folder.commit) {
-                self.pending.push(folder.commit);
-            }
             self.folders.insert(folder.commit, folder);
         }
         Ok(())
@@ -179,7 +160,7 @@ pub(super) fn check(case: &Case<'_>, sheet: &mut Sheet) {
 }
 
 fn pending(case: &Case<'_>, sheet: &mut Sheet) {
-    for commit in &case.past.pending {
+    for commit in &case.dossier.history.pending {
         let place = format!("event in commit {}", commit.short());
         sheet.fault_at(
             History,

@@ -1,0 +1,198 @@
+//! `hangar sync`: the same state here and on a Git remote.
+
+use super::{Error, Here};
+use crate::model::digest::Digest;
+use crate::model::ids::TaskId;
+use crate::model::object_id::ObjectId;
+use crate::store::Store;
+use crate::store::sync::{self, Loss, NotApplied, Report, Wanted};
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::time::Duration;
+
+/// How long one call of a remote may take.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// What a sync did.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct SyncView {
+    /// Name or address of the remote.
+    pub remote: String,
+    /// Whether both sides hold the same and everything that came has its effect.
+    pub whole: bool,
+    /// Refs that took what the remote had.
+    pub fetched: Vec<String>,
+    /// Refs whose heads had gone apart and were joined.
+    pub joined: Vec<String>,
+    /// Refs that the remote got.
+    pub pushed: Vec<String>,
+    /// What the remote had lost, and whether it has it again.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub losses: Vec<LossView>,
+    /// What came and was not applied.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub not_applied: Vec<NotAppliedView>,
+    /// Refs that this version does not know; they are left alone.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub unknown: Vec<String>,
+    /// Why something could not be pushed; absent when everything was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_pushed: Option<String>,
+}
+
+/// A ref that the remote had and has lost.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct LossView {
+    /// Its name.
+    #[serde(rename = "ref")]
+    pub name: String,
+    /// `deleted`, `rolled-back` or `rewritten`.
+    pub what: LossKind,
+    /// Whether this sync put it back.
+    pub healed: bool,
+}
+
+/// How a remote lost something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum LossKind {
+    /// The ref is gone.
+    Deleted,
+    /// The ref went back to an earlier commit.
+    RolledBack,
+    /// The ref shows another history.
+    Rewritten,
+}
+
+/// Something that has no effect here.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct NotAppliedView {
+    /// `ref`, `pending`, `quarantined` or `refused`.
+    pub kind: NotAppliedKind,
+    /// The ref, where a whole ref was left.
+    #[serde(rename = "ref", skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The task, where it is about a document of one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub task: Option<TaskId>,
+    /// The commit that holds the document.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub commit: Option<ObjectId>,
+    /// Digest of the event.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub event: Option<Digest>,
+    /// Why.
+    pub why: String,
+}
+
+/// Why something has no effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum NotAppliedKind {
+    /// A whole ref could not be taken.
+    Ref,
+    /// It waits for something that is not here.
+    Pending,
+    /// A document that is not believed.
+    Quarantined,
+    /// A change that its signer had no right to, or that the task's state forbids.
+    Refused,
+}
+
+/// Syncs with the named remote, else the configured one.
+pub fn sync(here: &Here, remote: Option<&str>) -> Result<SyncView, Error> {
+    let remote = match remote {
+        Some(remote) => remote.to_owned(),
+        None => here.remote()?,
+    };
+    if here.offline {
+        return Err(Error::invalid("--offline and sync exclude each other"));
+    }
+    let store = here.store()?;
+    check_known(&store, &remote)?;
+    let wanted = Wanted {
+        remote: &remote,
+        timeout: PATIENCE,
+        push: true,
+    };
+    let (_, report) = sync::sync(store, &wanted)?;
+    Ok(view(report))
+}
+
+/// A plain name must be a configured remote: git would take it for a folder.
+fn check_known(store: &Store, remote: &str) -> Result<(), Error> {
+    let is_address = remote.contains(['/', ':']) || remote == ".";
+    let url = store.repo.config_value(&format!("remote.{remote}.url"));
+    if is_address || url.is_some_and(|url| !url.is_empty()) {
+        return Ok(());
+    }
+    Err(Error::NoRemote(remote.to_owned()))
+}
+
+fn view(report: Report) -> SyncView {
+    let whole = report.is_whole();
+    let losses = report.losses.iter().map(|(name, loss)| LossView {
+        name: name.clone(),
+        what: match loss {
+            Loss::Deleted => LossKind::Deleted,
+            Loss::RolledBack => LossKind::RolledBack,
+            Loss::Rewritten => LossKind::Rewritten,
+        },
+        healed: report.pushed.contains(name),
+    });
+    SyncView {
+        whole,
+        losses: losses.collect(),
+        remote: report.remote,
+        fetched: report.fetched.into_iter().collect(),
+        joined: report.joined.into_iter().collect(),
+        pushed: report.pushed.into_iter().collect(),
+        not_applied: report.not_applied.into_iter().map(not_applied).collect(),
+        unknown: report.unknown.into_iter().collect(),
+        not_pushed: report.not_pushed,
+    }
+}
+
+fn not_applied(one: NotApplied) -> NotAppliedView {
+    let none = NotAppliedView {
+        kind: NotAppliedKind::Pending,
+        name: None,
+        task: None,
+        commit: None,
+        event: None,
+        why: String::new(),
+    };
+    match one {
+        NotApplied::Ref { name, why } => NotAppliedView {
+            kind: NotAppliedKind::Ref,
+            name: Some(name),
+            why,
+            ..none
+        },
+        NotApplied::Pending { name } => NotAppliedView {
+            name: Some(name),
+            why: "its task is not here".into(),
+            ..none
+        },
+        NotApplied::PendingEvent { task, commit } => NotAppliedView {
+            task: Some(task),
+            commit: Some(commit),
+            why: "an event that it rests on is not here".into(),
+            ..none
+        },
+        NotApplied::Quarantined { task, fault } => NotAppliedView {
+            kind: NotAppliedKind::Quarantined,
+            task: Some(task),
+            commit: Some(fault.commit),
+            why: format!("{}: {}", fault.kind, fault.doubt),
+            ..none
+        },
+        NotApplied::Refused { task, event, why } => NotAppliedView {
+            kind: NotAppliedKind::Refused,
+            task: Some(task),
+            event: Some(event),
+            why,
+            ..none
+        },
+    }
+}

@@ -1,0 +1,113 @@
+//! `hangar sync`
+
+use crate::app::sync::{self, LossKind, NotAppliedKind, NotAppliedView, SyncView};
+use crate::cli::{CliError, ExitStatus, context::Context};
+use crate::ui::{Label, Progress, escape, paint};
+use clap::Args;
+
+const EXAMPLES: &str = "\
+Examples:
+  hangar sync
+  hangar sync upstream
+  hangar sync git@git.example.com:team/project.git";
+
+/// Bring the state here and on a Git remote together
+///
+/// Fetches what the remote has, joins what went apart, and pushes what the remote lacks; nothing is
+/// lost on either side, and running it again is safe. A ref that the remote deleted or rolled back is
+/// reported and pushed again.
+///
+/// Exit 1 when something that came has no effect here (each is named), 7 when the remote could not be
+/// written to.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct SyncArgs {
+    /// Name or address of the remote; the configured one, else `origin`, where none is given
+    #[arg(value_name = "REMOTE")]
+    pub remote: Option<String>,
+}
+
+pub(super) fn run(context: &Context, args: &SyncArgs) -> Result<ExitStatus, CliError> {
+    let line = Progress::start(&context.printer, "syncing");
+    let synced = sync::sync(&context.here(), args.remote.as_deref());
+    line.finish();
+    let view = synced?;
+    let status = match (&view.not_pushed, view.not_applied.is_empty()) {
+        (Some(_), _) => ExitStatus::Trouble,
+        (None, whole) => ExitStatus::answer(whole),
+    };
+    if context.printer.is_json() {
+        context.printer.json(&view);
+    } else {
+        context.printer.data(&text(&view));
+    }
+    Ok(status)
+}
+
+fn text(view: &SyncView) -> String {
+    let mut lines = Vec::new();
+    let mut counted = |word: &str, names: &[String]| {
+        if !names.is_empty() {
+            let refs = if names.len() == 1 { "ref" } else { "refs" };
+            lines.push(format!("{word:<10} {} {refs}", names.len()));
+        }
+    };
+    counted("fetched", &view.fetched);
+    counted("joined", &view.joined);
+    counted("pushed", &view.pushed);
+    for loss in &view.losses {
+        let what = match loss.what {
+            LossKind::Deleted => "had deleted",
+            LossKind::RolledBack => "had rolled back",
+            LossKind::Rewritten => "had rewritten",
+        };
+        let end = if loss.healed {
+            "; it was pushed again"
+        } else {
+            ""
+        };
+        lines.push(format!(
+            "{:<10} {} {what} {}{end}",
+            paint(Label::Attention, "restored"),
+            escape::line(&view.remote),
+            escape::line(&loss.name)
+        ));
+    }
+    lines.extend(view.not_applied.iter().map(not_applied));
+    for name in &view.unknown {
+        lines.push(format!(
+            "left alone {}: this version does not know such refs",
+            escape::line(name)
+        ));
+    }
+    if let Some(why) = &view.not_pushed {
+        let word = paint(Label::Bad, "not pushed");
+        lines.push(format!("{word} {}", escape::line(why)));
+    }
+    if lines.is_empty() {
+        lines.push(format!("up to date with {}", escape::line(&view.remote)));
+    }
+    lines.join("\n") + "\n"
+}
+
+fn not_applied(one: &NotAppliedView) -> String {
+    let word = match one.kind {
+        NotAppliedKind::Ref => "not taken",
+        NotAppliedKind::Pending => "pending",
+        NotAppliedKind::Quarantined => "not believed",
+        NotAppliedKind::Refused => "no effect",
+    };
+    let place = match (&one.name, &one.task, &one.commit) {
+        (Some(name), _, _) => name.clone(),
+        (None, Some(task), Some(commit)) => {
+            format!("task {}, commit {}", task.short(), commit.short())
+        }
+        (None, Some(task), None) => format!("task {}", task.short()),
+        (None, None, _) => String::new(),
+    };
+    let why = escape::line(&one.why);
+    format!(
+        "{word:<10} {}: {why}",
+        paint(Label::Attention, escape::line(&place))
+    )
+}

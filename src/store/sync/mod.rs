@@ -1,0 +1,70 @@
+//! Sync: the same refs here and on a Git remote, without losing anything on either side.
+//!
+//! One round lists the remote's refs, fetches those that differ into `refs/hangar-remote/NAME/…`,
+//! moves the local refs forward (never back; two heads are joined) and pushes what the remote lacks,
+//! each ref only if it is still where it was seen. A lost race begins a new round. What a remote
+//! deleted or rolled back is reported and pushed again, never obeyed.
+//!
+//! Cost: one listing of the remote's refs where nothing changed; else work in proportion to the refs
+//! that differ. Must not know stages of the flow.
+
+pub mod plan;
+mod pull;
+mod push;
+mod report;
+
+pub use plan::Loss;
+pub use report::{NotApplied, Report};
+
+use super::{Error, Store};
+use crate::base::random;
+use crate::model::digest::Digest;
+use std::time::Duration;
+
+/// Rounds before a lost race is given up.
+const ROUNDS: u32 = 8;
+
+/// What to sync with.
+#[derive(Debug, Clone)]
+pub struct Wanted<'a> {
+    /// Name or address of the remote.
+    pub remote: &'a str,
+    /// How long one call of the remote may take.
+    pub timeout: Duration,
+    /// Whether to push; else only take what the remote has.
+    pub push: bool,
+}
+
+/// Brings both sides to the same state.
+pub fn sync(store: Store, wanted: &Wanted<'_>) -> Result<(Store, Report), Error> {
+    let mut report = Report::new(wanted.remote);
+    let mut store = store;
+    for round in 0..ROUNDS {
+        let there = pull::list(&store, wanted)?;
+        store = pull::pull(&store, wanted, &there, &mut report)?;
+        if !wanted.push || push::push(&store, wanted, &there, &mut report)? {
+            return Ok((store, report));
+        }
+        pause(round);
+    }
+    Err(Error::LostRace(format!("the remote `{}`", wanted.remote)))
+}
+
+/// Where this clone keeps what the remote last showed: `refs/hangar-remote/NAME/`. An address, which
+/// is no ref name, stands as its digest.
+pub fn tracking(remote: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+    if !remote.is_empty() && remote.len() <= 64 && remote.bytes().all(plain) {
+        return format!("refs/hangar-remote/{remote}/");
+    }
+    let digest = Digest::of(remote.as_bytes()).hex();
+    format!("refs/hangar-remote/url-{}/", &digest[..16])
+}
+
+/// A random pause that grows, so that clones that met do not meet again.
+fn pause(round: u32) {
+    let [low, high] = random::bytes::<2>();
+    let most = 50_u64 << round.min(5);
+    let millis = u64::from(u16::from_le_bytes([low, high])) % most;
+    std::thread::sleep(Duration::from_millis(millis));
+}

@@ -1,0 +1,263 @@
+//! From the remote to this clone: list, fetch, join, move forward, look at what came.
+
+use super::plan::{self, Relation, Sides, Step};
+use super::report::{NotApplied, Report};
+use super::{Wanted, tracking};
+use crate::git::{self, Expected};
+use crate::model::ids::TaskId;
+use crate::model::object_id::ObjectId;
+use crate::store::chain;
+use crate::store::join::join;
+use crate::store::layout::{BRANCH_PREFIX, DEFAULT_PREFIX, RefKind};
+use crate::store::{Error, Store, pins, policy};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// From so many refs on, one pattern is fetched instead of each name.
+const MANY: usize = 200;
+
+/// Refs by local name.
+pub(super) type Refs = BTreeMap<String, ObjectId>;
+
+/// What the remote has under the prefix.
+pub(super) fn list(store: &Store, wanted: &Wanted<'_>) -> Result<Refs, Error> {
+    let prefix = store.layout.prefix();
+    let other = if prefix == DEFAULT_PREFIX {
+        BRANCH_PREFIX
+    } else {
+        DEFAULT_PREFIX
+    };
+    let patterns = [format!("{prefix}*"), format!("{other}policy")];
+    let patterns: Vec<_> = patterns.iter().map(String::as_str).collect();
+    let found = store
+        .repo
+        .list_remote(wanted.remote, &patterns, wanted.timeout)?;
+    if found.iter().any(|(name, _)| !name.starts_with(prefix)) {
+        return Err(Error::TwoPrefixes);
+    }
+    Ok(found.into_iter().collect())
+}
+
+/// Takes what the remote has. The store comes back with the policy that is in force then.
+pub(super) fn pull(
+    store: &Store,
+    wanted: &Wanted<'_>,
+    there: &Refs,
+    report: &mut Report,
+) -> Result<Store, Error> {
+    let place = tracking(wanted.remote);
+    let prefix = store.layout.prefix();
+    let shown: Refs = store.repo.list_refs(&place)?.into_iter().collect();
+    let before = |name: &str| {
+        let own = name.strip_prefix(prefix)?;
+        shown.get(&format!("{place}{own}")).copied()
+    };
+    let mut here: Refs = store.repo.list_refs(prefix)?.into_iter().collect();
+    let mut names: BTreeSet<&String> = there.keys().collect();
+    let lost = |name: &&String| before(name).is_some();
+    names.extend(here.keys().filter(lost));
+    let mut differing = Vec::new();
+    for name in names {
+        let sides = Sides {
+            here: here.get(name).copied(),
+            there: there.get(name).copied(),
+            before: before(name),
+        };
+        if sides.there.is_some() && sides.here == sides.there && sides.before == sides.there {
+            continue;
+        }
+        match store.layout.kind_of(name) {
+            Some(kind) => differing.push((kind, name.clone(), sides)),
+            None => drop(report.unknown.insert(name.clone())),
+        }
+    }
+    // The policy first, then events, then what rests on them.
+    differing.sort_by(|one, two| (&one.0, &one.1).cmp(&(&two.0, &two.1)));
+    fetch(store, wanted, &place, &differing)?;
+    let store = reopen(store)?;
+    for (_, name, sides) in &differing {
+        if let Some(loss) = plan::loss(*sides, |one, two| relation(&store, one, two))? {
+            report.losses.insert(name.clone(), loss);
+        }
+    }
+    let store = take_policy(store, &differing, report)?;
+    let mut touched = BTreeMap::new();
+    for (kind, name, sides) in &differing {
+        if let Some(task) = take(&store, kind, name, *sides, report)? {
+            let old = sides.here.or_else(|| here.remove(name));
+            touched.entry(task).or_insert_with(Vec::new).extend(old);
+        }
+    }
+    for (task, old) in touched {
+        look(&store, &task, &old, report)?;
+    }
+    Ok(store)
+}
+
+type Differing = (RefKind, String, Sides);
+
+fn fetch(
+    store: &Store,
+    wanted: &Wanted<'_>,
+    place: &str,
+    differing: &[Differing],
+) -> Result<(), Error> {
+    let prefix = store.layout.prefix();
+    let new: Vec<&str> = differing
+        .iter()
+        .filter(|(_, _, sides)| sides.there.is_some() && sides.there != sides.before)
+        .filter_map(|(_, name, _)| name.strip_prefix(prefix))
+        .collect();
+    let specs: Vec<String> = match new.len() {
+        0 => return Ok(()),
+        count if count > MANY => vec![format!("+{prefix}*:{place}*")],
+        _ => new
+            .iter()
+            .map(|name| format!("+{prefix}{name}:{place}{name}"))
+            .collect(),
+    };
+    let specs: Vec<_> = specs.iter().map(String::as_str).collect();
+    Ok(store.repo.fetch(wanted.remote, &specs, wanted.timeout)?)
+}
+
+/// The same store after the git program changed objects and refs.
+fn reopen(store: &Store) -> Result<Store, Error> {
+    Store::open(store.repo.reopen()?, store.clock)
+}
+
+fn relation(store: &Store, one: ObjectId, two: ObjectId) -> Result<Relation, Error> {
+    // An object that is gone has no history any more.
+    if !store.repo.has_object(one) || !store.repo.has_object(two) {
+        return Ok(Relation::Apart);
+    }
+    Ok(if store.repo.is_ancestor(one, two)? {
+        Relation::Behind
+    } else if store.repo.is_ancestor(two, one)? {
+        Relation::Ahead
+    } else {
+        Relation::Apart
+    })
+}
+
+/// A newer policy that follows the one here. Another one at the same place stops everything.
+fn take_policy(store: Store, differing: &[Differing], report: &mut Report) -> Result<Store, Error> {
+    let Some((_, name, sides)) = differing
+        .iter()
+        .find(|(kind, _, _)| *kind == RefKind::Policy)
+    else {
+        return Ok(store);
+    };
+    match plan::step(*sides, |one, two| relation(&store, one, two))? {
+        Step::Keep => Ok(store),
+        Step::Join(here, there) => Err(Error::RivalPolicy { here, there }),
+        Step::Take(there) => {
+            let offered = policy::load_at(&store.repo, there)?;
+            pins::check(&store.repo, &offered)?;
+            store
+                .repo
+                .update_ref(name, Expected::from(sides.here), Some(there), "sync")?;
+            pins::record(&store.repo, &offered)?;
+            report.fetched.insert(name.clone());
+            reopen(&store)
+        }
+    }
+}
+
+/// Moves one ref forward. Gives the task whose documents changed.
+fn take(
+    store: &Store,
+    kind: &RefKind,
+    name: &str,
+    sides: Sides,
+    report: &mut Report,
+) -> Result<Option<TaskId>, Error> {
+    let task = match kind {
+        RefKind::Policy => return Ok(None),
+        RefKind::Task(task) | RefKind::OfTask(task) => task,
+    };
+    let (target, joined) = match plan::step(sides, |one, two| relation(store, one, two))? {
+        Step::Keep => return Ok(None),
+        Step::Take(there) => (there, false),
+        Step::Join(here, there) => (join(&store.repo, here, there)?, true),
+    };
+    if let Err(why) = readable(store, kind, target) {
+        report.not_applied.push(NotApplied::Ref {
+            name: name.to_owned(),
+            why,
+        });
+        return Ok(None);
+    }
+    let owner = store.repo.read_ref(&store.layout.task(task))?;
+    if matches!(kind, RefKind::OfTask(_)) && owner.is_none() {
+        report.not_applied.push(NotApplied::Pending {
+            name: name.to_owned(),
+        });
+        return Ok(None);
+    }
+    let expected = Expected::from(sides.here);
+    match store.repo.update_ref(name, expected, Some(target), "sync") {
+        Ok(()) => {}
+        // Somebody wrote here meanwhile: the next round sees it.
+        Err(git::Error::Conflict { .. }) => return Ok(None),
+        Err(error) => return Err(error.into()),
+    }
+    let done = if joined {
+        &mut report.joined
+    } else {
+        &mut report.fetched
+    };
+    done.insert(name.to_owned());
+    Ok(Some(task.clone()))
+}
+
+/// Whether a ref could be read with this target. What can't be would make everything unreadable.
+fn readable(store: &Store, kind: &RefKind, target: ObjectId) -> Result<(), String> {
+    let read = match kind {
+        RefKind::Task(task) => store.task_at(task, target).map(drop),
+        RefKind::Policy | RefKind::OfTask(_) => chain::read(&store.repo, target).map(drop),
+    };
+    read.map_err(|error| error.to_string())
+}
+
+/// Reports what came for a task and has no effect.
+fn look(store: &Store, task: &TaskId, old: &[ObjectId], report: &mut Report) -> Result<(), Error> {
+    let mut known = BTreeSet::new();
+    for head in old {
+        known.extend(
+            chain::read(&store.repo, *head)?
+                .into_iter()
+                .map(|one| one.commit),
+        );
+    }
+    let dossier = store.dossier(task)?;
+    let new = |commit: &ObjectId| !known.contains(commit);
+    let faults = dossier.faults.iter().filter(|fault| new(&fault.commit));
+    report
+        .not_applied
+        .extend(faults.map(|fault| NotApplied::Quarantined {
+            task: task.clone(),
+            fault: fault.clone(),
+        }));
+    for record in dossier
+        .history
+        .records
+        .iter()
+        .filter(|one| new(&one.commit))
+    {
+        let refused = record.refused.iter().flatten();
+        report
+            .not_applied
+            .extend(refused.map(|why| NotApplied::Refused {
+                task: task.clone(),
+                event: record.event.digest(),
+                why: why.clone(),
+            }));
+    }
+    let pending = dossier.history.pending.iter().filter(|commit| new(commit));
+    report
+        .not_applied
+        .extend(pending.map(|commit| NotApplied::PendingEvent {
+            task: task.clone(),
+            commit: *commit,
+        }));
+    Ok(())
+}

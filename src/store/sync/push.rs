@@ -1,0 +1,116 @@
+//! From this clone to the remote: what it lacks, each ref only if it is where it was seen.
+
+use super::pull::Refs;
+use super::report::Report;
+use super::{Wanted, tracking};
+use crate::git::{self, Expected, Lease, PushOutcome};
+use crate::model::object_id::ObjectId;
+use crate::store::layout::RefKind;
+use crate::store::{Error, Store};
+use std::collections::BTreeMap;
+
+/// Most refs of one push: what an argument list holds.
+const BATCH: usize = 1000;
+
+/// Words by which servers refuse a ref that another writer moved meanwhile.
+const RACES: [&str; 5] = [
+    "stale info",
+    "fetch first",
+    "non-fast-forward",
+    "failed to update ref",
+    "cannot lock ref",
+];
+
+/// Pushes what the remote lacks. `false` when another writer was faster.
+pub(super) fn push(
+    store: &Store,
+    wanted: &Wanted<'_>,
+    there: &Refs,
+    report: &mut Report,
+) -> Result<bool, Error> {
+    let here: BTreeMap<_, _> = store
+        .repo
+        .list_refs(store.layout.prefix())?
+        .into_iter()
+        .collect();
+    let mut leases: Vec<(RefKind, Lease)> = Vec::new();
+    for (name, id) in &here {
+        let at = there.get(name).copied();
+        let Some(kind) = store.layout.kind_of(name).filter(|_| at != Some(*id)) else {
+            continue;
+        };
+        if let Some(at) = at
+            && !holds(store, *id, at)?
+        {
+            // What the remote has could not be taken, or somebody wrote here meanwhile: pushing
+            // would drop it there.
+            if report.leaves(name) {
+                continue;
+            }
+            return Ok(false);
+        }
+        let lease = Lease {
+            name: name.clone(),
+            expected: Expected::from(at),
+            new: Some(*id),
+        };
+        leases.push((kind, lease));
+    }
+    // The policy first, then a task's events before what rests on them, one task after the other.
+    leases.sort_by(|one, two| order(&one.0).cmp(&order(&two.0)));
+    let leases: Vec<Lease> = leases.into_iter().map(|(_, lease)| lease).collect();
+    for batch in leases.chunks(BATCH) {
+        match store.repo.push(wanted.remote, batch, wanted.timeout) {
+            Ok(PushOutcome::Done) => done(store, wanted, batch, report)?,
+            Ok(PushOutcome::Rejected(rejected)) => {
+                let race =
+                    |(_, why): &(String, String)| RACES.iter().any(|word| why.contains(word));
+                if rejected.iter().any(race) {
+                    return Ok(false);
+                }
+                report.not_pushed = rejected.first().map(|(name, why)| format!("{name}: {why}"));
+                return Ok(true);
+            }
+            Err(git::Error::Program { message, .. }) => {
+                report.not_pushed = Some(message);
+                return Ok(true);
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    report.not_pushed = None;
+    Ok(true)
+}
+
+/// Whether a head here reaches what the remote has.
+fn holds(store: &Store, here: ObjectId, there: ObjectId) -> Result<bool, Error> {
+    Ok(store.repo.has_object(there) && store.repo.is_ancestor(there, here)?)
+}
+
+const fn order(kind: &RefKind) -> (u8, Option<&crate::model::ids::TaskId>, u8) {
+    match kind {
+        RefKind::Policy => (0, None, 0),
+        RefKind::Task(task) => (1, Some(task), 0),
+        RefKind::OfTask(task) => (1, Some(task), 1),
+    }
+}
+
+/// Notes what the remote has now.
+fn done(
+    store: &Store,
+    wanted: &Wanted<'_>,
+    batch: &[Lease],
+    report: &mut Report,
+) -> Result<(), Error> {
+    let place = tracking(wanted.remote);
+    for lease in batch {
+        let Some(own) = lease.name.strip_prefix(store.layout.prefix()) else {
+            continue;
+        };
+        let name = format!("{place}{own}");
+        let old = Expected::from(store.repo.read_ref(&name)?);
+        store.repo.update_ref(&name, old, lease.new, "push")?;
+        report.pushed.insert(lease.name.clone());
+    }
+    Ok(())
+}

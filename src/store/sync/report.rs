@@ -1,0 +1,91 @@
+//! What a sync did and what it could not do.
+
+use super::plan::Loss;
+use crate::model::digest::Digest;
+use crate::model::ids::TaskId;
+use crate::model::object_id::ObjectId;
+use crate::store::tasks::Fault;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What a sync did. Every name is a full local ref name.
+#[derive(Debug, Clone, Default)]
+pub struct Report {
+    /// Name or address of the remote.
+    pub remote: String,
+    /// Refs that took what the remote had.
+    pub fetched: BTreeSet<String>,
+    /// Refs whose heads had gone apart and were joined.
+    pub joined: BTreeSet<String>,
+    /// Refs that the remote got.
+    pub pushed: BTreeSet<String>,
+    /// What the remote had lost.
+    pub losses: BTreeMap<String, Loss>,
+    /// What was not applied.
+    pub not_applied: Vec<NotApplied>,
+    /// Refs under the prefix that this version does not know. They are left alone.
+    pub unknown: BTreeSet<String>,
+    /// Why nothing could be pushed.
+    pub not_pushed: Option<String>,
+}
+
+/// Something that came and has no effect here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NotApplied {
+    /// A ref that could not be taken.
+    Ref {
+        /// Its name.
+        name: String,
+        /// Why.
+        why: String,
+    },
+    /// A ref of a task that is not here yet.
+    Pending {
+        /// Its name.
+        name: String,
+    },
+    /// An event whose ancestors are not here yet.
+    PendingEvent {
+        /// Of which task.
+        task: TaskId,
+        /// The commit that holds it.
+        commit: ObjectId,
+    },
+    /// A document that is not believed.
+    Quarantined {
+        /// Of which task.
+        task: TaskId,
+        /// What and why.
+        fault: Fault,
+    },
+    /// A change that had no effect: its signer had no right to it, or the task's state forbids it.
+    Refused {
+        /// Of which task.
+        task: TaskId,
+        /// Digest of the event.
+        event: Digest,
+        /// Why.
+        why: String,
+    },
+}
+
+impl Report {
+    pub(super) fn new(remote: &str) -> Self {
+        Self {
+            remote: remote.to_owned(),
+            ..Self::default()
+        }
+    }
+
+    /// Whether a ref of the remote is left as it is because it could not be taken.
+    pub(super) fn leaves(&self, name: &str) -> bool {
+        self.not_applied.iter().any(|one| match one {
+            NotApplied::Ref { name: own, .. } | NotApplied::Pending { name: own } => own == name,
+            _ => false,
+        })
+    }
+
+    /// Whether both sides hold the same and everything that came has its effect.
+    pub fn is_whole(&self) -> bool {
+        self.not_applied.is_empty() && self.not_pushed.is_none()
+    }
+}

@@ -1,0 +1,287 @@
+//! Clones that share their state through a Git remote.
+
+use super::common::{Ran, TestEnv, write};
+use serde_json::Value;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+/// A bare repository, and clones of one person on one machine.
+struct Hub {
+    env: TestEnv,
+    bare: PathBuf,
+}
+
+impl Hub {
+    /// The hub and its first clone, whose state is on the hub.
+    fn new() -> (Self, PathBuf) {
+        let env = TestEnv::new();
+        let first = env.ready("first");
+        env.git(env.root(), &["clone", "-q", "--bare", "first", "hub.git"]);
+        let bare = env.root().join("hub.git");
+        env.git(&first, &["remote", "add", "origin", bare.to_str().unwrap()]);
+        let hub = Self { env, bare };
+        hub.sync(&first).success();
+        (hub, first)
+    }
+
+    fn clone(&self, name: &str) -> PathBuf {
+        self.env
+            .git(self.env.root(), &["clone", "-q", "hub.git", name]);
+        let dir = self.env.root().join(name);
+        self.env.hangar(&dir, &["init", "--yes"]).success();
+        self.sync(&dir).success();
+        dir
+    }
+
+    fn sync(&self, dir: &Path) -> Ran {
+        self.env.hangar(dir, &["sync", "--json"])
+    }
+
+    fn task(&self, dir: &Path, title: &str) -> String {
+        let args = ["task", "new", title, "--plain", "--json"];
+        let new = self.env.hangar(dir, &args).success().json();
+        new["id"].as_str().unwrap().to_owned()
+    }
+
+    fn edit(&self, dir: &Path, task: &str, title: &str) {
+        self.env
+            .hangar(dir, &["task", "edit", task, "--title", title])
+            .success();
+    }
+
+    fn show(&self, dir: &Path, task: &str) -> Value {
+        self.env
+            .hangar(dir, &["task", "show", task, "--json"])
+            .success()
+            .json()
+    }
+
+    /// Every hangar ref of a repository.
+    fn refs(&self, dir: &Path) -> String {
+        let format = "--format=%(refname) %(objectname)";
+        self.env.git(dir, &["for-each-ref", format, "refs/hangar/"])
+    }
+
+    /// A commit of a stranger on top of `parent`, with this file.
+    fn stranger(&self, parent: Option<&str>, name: &str, text: &str) -> String {
+        let git = |args: &[&str]| self.env.git(&self.bare, args);
+        write(&self.env.root().join("blob"), text);
+        let path = self.env.root().join("blob");
+        let blob = git(&["hash-object", "-w", path.to_str().unwrap()]);
+        write(
+            &self.env.root().join("tree"),
+            &format!("100644 blob {blob}\t{name}\n"),
+        );
+        let mut command = self.env.command("git", &self.bare);
+        command.arg("mktree");
+        command.stdin(fs::File::open(self.env.root().join("tree")).unwrap());
+        let tree = String::from_utf8(command.output().unwrap().stdout).unwrap();
+        let mut args = vec!["commit-tree", "-m", "x", tree.trim()];
+        args.extend(parent.iter().flat_map(|parent| ["-p", parent]));
+        git(&args)
+    }
+}
+
+fn task_ref(task: &str) -> String {
+    format!("refs/hangar/tasks/{task}")
+}
+
+#[test]
+fn what_one_clone_writes_another_gets() {
+    let (hub, first) = Hub::new();
+    let second = hub.clone("second");
+    let task = hub.task(&first, "Shared");
+    let sent = hub.sync(&first).success().json();
+    assert_eq!(sent["pushed"], serde_json::json!([task_ref(&task)]));
+    let got = hub.sync(&second).success().json();
+    assert_eq!(got["fetched"], serde_json::json!([task_ref(&task)]));
+    assert_eq!(hub.show(&second, &task)["title"], "Shared");
+    let idle = hub.sync(&second).success().json();
+    for list in ["fetched", "joined", "pushed"] {
+        assert_eq!(idle[list], serde_json::json!([]), "{list}");
+    }
+    let text = hub.env.hangar(&second, &["sync"]).success();
+    assert_eq!(text.text(), "up to date with origin");
+    assert_eq!(hub.refs(&first), hub.refs(&second));
+}
+
+#[test]
+fn edits_apart_are_joined_and_every_clone_sees_the_same() {
+    let (hub, first) = Hub::new();
+    let task = hub.task(&first, "Shared");
+    hub.sync(&first).success();
+    let second = hub.clone("second");
+    hub.edit(&first, &task, "From the first");
+    hub.edit(&second, &task, "From the second");
+    hub.sync(&first).success();
+    let joined = hub.sync(&second).success().json();
+    assert_eq!(joined["joined"], serde_json::json!([task_ref(&task)]));
+    hub.sync(&first).success();
+    assert_eq!(hub.show(&first, &task), hub.show(&second, &task));
+    assert_eq!(hub.refs(&first), hub.refs(&second));
+    assert_eq!(hub.refs(&first), hub.refs(&hub.bare));
+    // Both edits are there, and the next one rests on both.
+    hub.edit(&first, &task, "After the join");
+    hub.sync(&first).success();
+    hub.sync(&second).success();
+    let show = hub.show(&second, &task);
+    assert_eq!(show["title"], "After the join");
+    assert_eq!(show["timeline"].as_array().unwrap().len(), 4);
+    hub.env.git(&hub.bare, &["fsck", "--strict"]);
+}
+
+#[test]
+fn two_clones_make_the_same_join_of_the_same_heads() {
+    let (hub, first) = Hub::new();
+    let task = hub.task(&first, "Shared");
+    hub.sync(&first).success();
+    let second = hub.clone("second");
+    hub.edit(&first, &task, "From the first");
+    hub.edit(&second, &task, "From the second");
+    // Two hubs that each know one side; neither clone can push to the other's.
+    hub.env.git(
+        hub.env.root(),
+        &["clone", "-q", "--mirror", "first", "one.git"],
+    );
+    hub.env.git(
+        hub.env.root(),
+        &["clone", "-q", "--mirror", "second", "two.git"],
+    );
+    let address = |name: &str| hub.env.root().join(name).display().to_string();
+    for (clone, other) in [(&first, "two.git"), (&second, "one.git")] {
+        let args = ["sync", &address(other), "--json"];
+        let report = hub.env.hangar(clone, &args).success().json();
+        assert_eq!(report["joined"], serde_json::json!([task_ref(&task)]));
+    }
+    assert_eq!(hub.refs(&first), hub.refs(&second));
+    let join = hub
+        .env
+        .git(&first, &["cat-file", "commit", &task_ref(&task)]);
+    let (head, message) = join.split_once("\n\n").unwrap();
+    let lines: Vec<_> = head.lines().collect();
+    assert_eq!(lines[0], "tree 4b825dc642cb6eb9a060e54bf8d69288fbee4904");
+    assert!(
+        lines[1].starts_with("parent ") && lines[1] < lines[2],
+        "{join}"
+    );
+    assert_eq!(lines[3], "author hangar <join@hangar.invalid> 0 +0000");
+    assert_eq!(lines[4], "committer hangar <join@hangar.invalid> 0 +0000");
+    assert_eq!((lines.len(), message), (5, "join"));
+}
+
+#[test]
+fn what_the_remote_lost_is_said_and_put_back() {
+    let (hub, first) = Hub::new();
+    let task = hub.task(&first, "Shared");
+    hub.edit(&first, &task, "Edited");
+    hub.sync(&first).success();
+    let (whole, name) = (hub.refs(&hub.bare), task_ref(&task));
+    let git = |args: &[&str]| hub.env.git(&hub.bare, args);
+    let heal = |what: &str| {
+        let report = hub.sync(&first).success().json();
+        let losses = report["losses"].as_array().unwrap();
+        let loss = losses.iter().find(|loss| loss["ref"] == name.as_str());
+        assert_eq!(loss.unwrap()["what"], what, "{report}");
+        assert_eq!(loss.unwrap()["healed"], true, "{report}");
+        assert_eq!(hub.refs(&hub.bare), whole, "{what}");
+        hub.sync(&first).success().json()["losses"].clone()
+    };
+    git(&["update-ref", "-d", &name]);
+    assert_eq!(heal("deleted"), Value::Null);
+    git(&["update-ref", &name, &format!("{name}~1")]);
+    assert_eq!(heal("rolled-back"), Value::Null);
+    // An ordinary clone that mirrors what it has empties everything.
+    hub.env
+        .git(hub.env.root(), &["clone", "-q", "hub.git", "plain"]);
+    let plain = hub.env.root().join("plain");
+    hub.env.git(&plain, &["push", "-q", "--mirror", "origin"]);
+    assert_eq!(hub.refs(&hub.bare), "");
+    heal("deleted");
+    // A history without the events that were there.
+    let other = hub.stranger(None, "event.toml", "x");
+    git(&["update-ref", &name, &other]);
+    let report = hub.sync(&first).exits(1).json();
+    assert_eq!(report["losses"][0]["what"], "rewritten", "{report}");
+    assert_eq!(report["not_applied"][0]["kind"], "quarantined", "{report}");
+    assert_eq!(hub.show(&first, &task)["title"], "Edited");
+    hub.sync(&first).success();
+}
+
+#[test]
+fn what_is_not_believed_is_named_and_changes_nothing() {
+    let (hub, first) = Hub::new();
+    let task = hub.task(&first, "Shared");
+    hub.sync(&first).success();
+    let before = hub.show(&first, &task);
+    let git = |args: &[&str]| hub.env.git(&hub.bare, args);
+    let head = git(&["rev-parse", &task_ref(&task)]);
+    let junk = hub.stranger(Some(&head), "event.toml", "format = 1\n");
+    git(&["update-ref", &task_ref(&task), &junk]);
+    let foreign = "a".repeat(52);
+    git(&["update-ref", &task_ref(&foreign), &junk]);
+    git(&[
+        "update-ref",
+        &format!("refs/hangar/sealed/{foreign}"),
+        &junk,
+    ]);
+    git(&["update-ref", "refs/hangar/tasks/x", &junk]);
+
+    let report = hub.sync(&first).exits(1).json();
+    let kinds: Vec<_> = report["not_applied"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["kind"].as_str().unwrap())
+        .collect();
+    assert_eq!(kinds, ["ref", "pending", "quarantined"], "{report}");
+    assert_eq!(
+        report["unknown"],
+        serde_json::json!(["refs/hangar/tasks/x"])
+    );
+    let mut after = hub.show(&first, &task);
+    let faults = after.as_object_mut().unwrap().remove("faults");
+    assert_eq!(faults.unwrap().as_array().unwrap().len(), 1);
+    assert_eq!(after, before);
+    // What could not be taken stays as it is there.
+    assert_eq!(git(&["rev-parse", &task_ref(&foreign)]), junk);
+    hub.edit(&first, &task, "Goes on");
+    hub.sync(&first).exits(1);
+    assert_eq!(git(&["rev-parse", &task_ref(&foreign)]), junk);
+    let second = hub.env.root().join("second");
+    hub.env
+        .git(hub.env.root(), &["clone", "-q", "hub.git", "second"]);
+    hub.env.hangar(&second, &["init", "--yes"]).success();
+    hub.sync(&second).exits(1);
+    assert_eq!(hub.show(&second, &task)["title"], "Goes on");
+}
+
+#[test]
+fn a_remote_that_takes_nothing_is_still_read() {
+    let (hub, first) = Hub::new();
+    let second = hub.clone("second");
+    let task = hub.task(&first, "Shared");
+    hub.sync(&first).success();
+    let hook = hub.bare.join("hooks/pre-receive");
+    write(&hook, "#!/bin/sh\necho go away >&2\nexit 1\n");
+    fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).unwrap();
+    hub.sync(&second).success();
+    hub.edit(&second, &task, "Mine");
+    let report = hub.sync(&second).exits(7).json();
+    let why = report["not_pushed"].as_str().unwrap();
+    assert!(why.contains("pre-receive hook declined"), "{why}");
+    fs::remove_file(&hook).unwrap();
+    hub.sync(&second).success();
+    hub.sync(&first).success();
+    assert_eq!(hub.show(&first, &task)["title"], "Mine");
+}
+
+#[test]
+fn a_remote_that_is_not_there_is_said() {
+    let (hub, first) = Hub::new();
+    let none = hub.env.hangar(&first, &["sync", "nowhere"]).exits(3);
+    assert!(none.stderr.contains("no remote called `nowhere`"), "{none}");
+    let gone = hub.env.root().join("gone.git").display().to_string();
+    hub.env.hangar(&first, &["sync", &gone]).exits(7);
+    hub.env.hangar(&first, &["sync", "--offline"]).exits(2);
+}
