@@ -276,7 +276,7 @@ fn a_result_tree_that_is_not_beside_its_run() {
     let forged = Forged::new(&Plot::run(&edit));
     let answer = forged.task();
     assert_eq!(answer.code, Some(1), "{}", answer.text);
-    answer.names("run", "");
+    answer.names("run", "the tree beside it is not the result that it names");
 }
 
 #[test]
