@@ -9,3 +9,4 @@ pub mod process;
 pub mod random;
 pub mod redact;
 pub mod temp;
+pub mod words;

@@ -10,6 +10,7 @@ use super::subject::Subject;
 use super::tools::Tooling;
 use super::version::Opened;
 use crate::base::random;
+use crate::base::words;
 use crate::grade::adapter::adapter;
 use crate::grade::call::Layout;
 use crate::grade::judge::{self, Canary, Evidence, Judgement};
@@ -232,8 +233,10 @@ impl<'a> Stage<'a> {
             return Ok(None);
         }
         let bent = frozen::bent(&self.tree, &self.graded.tree, self.protection)?;
-        let reason =
-            format!("the build step changes {bent} paths where tests lie or that are protected");
+        let reason = format!(
+            "the build step changes {} where tests lie or that are protected",
+            words::count(bent, "path", "paths")
+        );
         Ok((bent > 0).then_some(reason))
     }
 
@@ -254,8 +257,10 @@ impl<'a> Stage<'a> {
                 "turn swap off for the grade, or let the policy allow it",
             ));
         }
-        self.host
-            .stage(format!("running {} hidden tests", expected.len()));
+        self.host.stage(format!(
+            "running {}",
+            words::count(expected.len(), "hidden test", "hidden tests")
+        ));
         let before = self.before();
         let first = bench.run_checked(&self.suite, calls, &before)?;
         let report = framework.read(&self.suite, &expected, &first.calls);

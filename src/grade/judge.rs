@@ -3,6 +3,7 @@
 //! Pure. Fails closed: whatever is not shown is not held. Reasons name no test, only counts: they
 //! stand in clear documents.
 
+use crate::base::words::count;
 use crate::grade::call::Hit;
 use crate::grade::report::{Fault, RunReport};
 use crate::model::criteria::Criteria;
@@ -91,22 +92,22 @@ pub enum Reason {
     #[error("void: {0}")]
     Fault(Fault),
     /// Tests that failed on the base still fail.
-    #[error("{0} tests fail")]
+    #[error("{}", count(*.0, "test fails", "tests fail"))]
     Failing(usize),
     /// Tests that passed on the base fail.
-    #[error("{0} tests fail that passed on the base")]
+    #[error("{}", count(*.0, "test fails that passed on the base", "tests fail that passed on the base"))]
     Guards(usize),
     /// Tests were skipped that were not skipped on the base.
-    #[error("{0} tests were skipped that may not be")]
+    #[error("{}", count(*.0, "test was skipped that may not be", "tests were skipped that may not be"))]
     Skipped(usize),
     /// Tests could not run for want of a dependency.
-    #[error("{0} tests could not run because something that they need is missing")]
+    #[error("{}", count(*.0, "test could not run because something that it needs is missing", "tests could not run because something that they need is missing"))]
     Environment(usize),
     /// A bound ended the run.
     #[error("the run hit its limit of {}", hit_name(*.0))]
     Limit(Hit),
     /// Protected paths were changed.
-    #[error("the patch changes {0} protected paths")]
+    #[error("the patch changes {}", count(*.0, "protected path", "protected paths"))]
     Touched(usize),
     /// A canary was found.
     #[error("the patch or an artifact holds the mark of the hidden tests")]

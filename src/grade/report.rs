@@ -3,6 +3,7 @@
 //! Faults are contradictions between sources (report, exit status, completion, expected ids). Their
 //! texts name no test: they stand in clear documents.
 
+use crate::base::words::count;
 use crate::grade::call::{End, Hit, Raw};
 use crate::model::outcome::{FailureClass, Outcome, TestId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,13 +36,13 @@ pub enum Fault {
     #[error("a dependency was replaced by code of the patch")]
     Replaced,
     /// A test was reported more than once.
-    #[error("{0} tests were reported more than once")]
+    #[error("{}", count(*.0, "test was reported more than once", "tests were reported more than once"))]
     Duplicate(usize),
     /// Tests were reported that nobody asked for.
-    #[error("{0} tests were reported that nobody asked for")]
+    #[error("{}", count(*.0, "test was reported that nobody asked for", "tests were reported that nobody asked for"))]
     Unknown(usize),
     /// Expected tests were not reported.
-    #[error("{0} expected tests were not reported")]
+    #[error("{}", count(*.0, "expected test was not reported", "expected tests were not reported"))]
     Absent(usize),
 }
 

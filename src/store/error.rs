@@ -1,6 +1,7 @@
 //! What can go wrong with the state, by what the caller can do.
 
 use crate::base::files;
+use crate::base::words::count;
 use crate::git;
 use crate::model::codec;
 use crate::model::ids::{Fingerprint, Principal, TaskId};
@@ -37,7 +38,7 @@ pub enum Error {
     #[error("no task is called `{0}`")]
     NoTask(String),
     /// A prefix that fits several tasks.
-    #[error("`{prefix}` fits {} tasks", candidates.len())]
+    #[error("`{prefix}` fits {}", count(candidates.len(), "task", "tasks"))]
     Ambiguous {
         /// What was typed.
         prefix: String,

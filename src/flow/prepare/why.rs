@@ -1,6 +1,7 @@
 //! Why a `prepare` step failed, in a sentence, with the line to correct.
 
 use super::{Error, TIMEOUT, quoted};
+use crate::base::words;
 use crate::harness::egress::{EgressRecord, Verdict};
 use crate::model::plan::Plan;
 use crate::sandbox::spec::{End, Hit, StepOutcome};
@@ -85,7 +86,10 @@ fn ending(step: Option<&StepOutcome>) -> String {
     match step.end {
         End::Exited(status) => format!("ended with status {status}"),
         End::Signalled(signal) => format!("was killed by signal {signal}"),
-        End::TimedOut => format!("took longer than {} minutes", TIMEOUT.as_secs() / 60),
+        End::TimedOut => format!(
+            "took longer than {}",
+            words::count(TIMEOUT.as_secs() / 60, "minute", "minutes")
+        ),
         End::Idle => "said nothing for too long".into(),
         End::NotStarted(_) => "could not be started".into(),
     }

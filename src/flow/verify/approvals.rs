@@ -3,6 +3,7 @@
 use super::LinkName::Approval as Link;
 use super::history::{Consumption, embedded};
 use super::{Case, Sheet};
+use crate::base::words;
 use crate::flow::Error;
 use crate::model::approval::{Action, Approval};
 use crate::model::digest::Digest;
@@ -51,8 +52,9 @@ pub(super) fn check(case: &Case<'_>, sheet: &mut Sheet) -> Result<Vec<Checked<Ap
         sheet.fault(
             Link,
             format!(
-                "{} of {needed} people approved manifest {}",
+                "{} of {} approved manifest {}",
                 people.len(),
+                words::count(needed, "person", "people"),
                 seal.digest().short()
             ),
         );

@@ -3,6 +3,7 @@
 
 use super::LinkName::Canary as Link;
 use super::{Case, Sheet, soften};
+use crate::base::words;
 use crate::flow::Error;
 use crate::git::{self, EntryKind, Repository};
 use crate::model::digest::Digest;
@@ -35,7 +36,13 @@ pub(super) fn check(case: &Case<'_>, sheet: &mut Sheet) -> Result<(), Error> {
     if let Some((_, result)) = super::runs::result(case).filter(|(_, one)| Some(one.tree) != seen) {
         scanned += tree(case, result.tree, &marks, "the delivered result", sheet)?;
     }
-    sheet.close(Link, format!("{scanned} files scanned, no mark found"));
+    sheet.close(
+        Link,
+        format!(
+            "{} scanned, no mark found",
+            words::count(scanned, "file", "files")
+        ),
+    );
     Ok(())
 }
 

@@ -3,6 +3,7 @@
 
 use super::LinkName::Grade as Link;
 use super::{Case, Sheet, soften};
+use crate::base::words;
 use crate::flow::Error;
 use crate::grade::adapter::adapter;
 use crate::grade::protect::Protection;
@@ -41,8 +42,8 @@ pub(super) fn check(case: &Case<'_>, sheet: &mut Sheet) -> Result<(), Error> {
         sheet.skip(
             Link,
             format!(
-                "{} grades, nothing delivered yet",
-                case.dossier.grades.len()
+                "{}, nothing delivered yet",
+                words::count(case.dossier.grades.len(), "grade", "grades")
             ),
         );
         return Ok(());
@@ -64,10 +65,10 @@ pub(super) fn check(case: &Case<'_>, sheet: &mut Sheet) -> Result<(), Error> {
     let detail = case.delivered_grade().map_or_else(String::new, |held| {
         let grade = held.value();
         format!(
-            "grade {}: {} of {} hidden tests passed; trust {}, verdict {}, secrecy {}",
+            "grade {}: {} of {} passed; trust {}, verdict {}, secrecy {}",
             held.digest().short(),
             grade.counts.passed,
-            grade.counts.expected,
+            words::count(grade.counts.expected, "hidden test", "hidden tests"),
             grade.trust,
             grade.verdict,
             grade.secrecy
@@ -340,8 +341,9 @@ fn numbers(manifest: &Manifest, grade: &Grade) -> Vec<String> {
     }
     if grade.counts.expected != manifest.counts.tests {
         wrong.push(format!(
-            "it expects {} tests, the manifest has {}",
-            grade.counts.expected, manifest.counts.tests
+            "it expects {}, the manifest has {}",
+            words::count(grade.counts.expected, "test", "tests"),
+            manifest.counts.tests
         ));
     }
     wrong.extend(levels(manifest, grade));

@@ -2,6 +2,7 @@
 //! history tells about texts, consumed approvals and the delivery.
 
 use super::{Case, Sheet, soften};
+use crate::base::words;
 use crate::flow::Error;
 use crate::flow::verify::LinkName::{Documents, History};
 use crate::model::digest::Digest;
@@ -149,14 +150,18 @@ pub(super) fn check(case: &Case<'_>, sheet: &mut Sheet) {
         + dossier.grades.len();
     sheet.close(
         Documents,
-        format!("{count} documents, each signed by who may sign it"),
+        format!(
+            "{}, each signed by who may sign it",
+            words::count(count, "document", "documents")
+        ),
     );
     pending(case, sheet);
     refused(case, sheet);
     backdated(case, sheet);
     cut_back(case, sheet);
     let events = dossier.history.records.len();
-    sheet.close(History, format!("{events} events, none missing"));
+    let events = words::count(events, "event", "events");
+    sheet.close(History, format!("{events}, none missing"));
 }
 
 fn pending(case: &Case<'_>, sheet: &mut Sheet) {

@@ -3,6 +3,7 @@
 
 use super::LinkName::Newest as Link;
 use super::{Case, Sheet, grades};
+use crate::base::words;
 use crate::model::approval::Approval;
 use crate::model::authority::{Act, may};
 use crate::model::ids::Principal;
@@ -97,8 +98,9 @@ fn approvers(case: &Case<'_>, used: &[Checked<Approval>], sheet: &mut Sheet) {
         sheet.fault_now(
             Link,
             format!(
-                "{} of the {needed} people that the policy asks for approved the tests",
-                people.len()
+                "{} of the {} that the policy asks for approved the tests",
+                people.len(),
+                words::count(needed, "person", "people")
             ),
         );
     }

@@ -2,6 +2,7 @@
 
 use super::LinkName::Run as Link;
 use super::{Case, Sheet, soften};
+use crate::base::words;
 use crate::flow::Error;
 use crate::grade::protect::guarded;
 use crate::model::digest::Digest;
@@ -56,8 +57,9 @@ pub(super) fn check(case: &Case<'_>, sheet: &mut Sheet) -> Result<(), Error> {
     sheet.close(
         Link,
         format!(
-            "run {} by {who}: {changed} changed, trees and patch computed again, secrecy {}",
+            "run {} by {who}: {} changed, trees and patch computed again, secrecy {}",
             run.digest().short(),
+            words::count(changed, "path", "paths"),
             value.secrecy
         ),
     );

@@ -1,5 +1,6 @@
 //! Links and faults as they are collected.
 
+use crate::base::words::count;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::fmt;
@@ -161,8 +162,7 @@ impl Sheet {
         let faults = self.faults.iter().filter(|fault| fault.link == name);
         let (state, detail) = match faults.count() {
             0 => (LinkState::Held, held.into()),
-            1 => (LinkState::Broken, "1 fault".to_owned()),
-            count => (LinkState::Broken, format!("{count} faults")),
+            number => (LinkState::Broken, count(number, "fault", "faults")),
         };
         self.links.push(Link {
             name,

@@ -3,6 +3,7 @@
 
 use super::LinkName::Versions;
 use super::{Case, Sheet, soften};
+use crate::base::words;
 use crate::flow::Error;
 use crate::model::digest::Digest;
 use crate::model::manifest::{BaseStatus, Counts, Manifest, Writer};
@@ -48,7 +49,13 @@ pub(super) fn check(case: &Case<'_>, sheet: &mut Sheet) -> Result<(), Error> {
         sheet.skip(Versions, why);
     } else {
         let newest = case.dossier.seals.last().map_or_else(String::new, place);
-        sheet.close(Versions, format!("{count} sealed, the newest is {newest}"));
+        sheet.close(
+            Versions,
+            format!(
+                "{} sealed, the newest is {newest}",
+                words::count(count, "version", "versions")
+            ),
+        );
     }
     Ok(())
 }
@@ -229,7 +236,7 @@ pub(super) fn numbers(manifest: &Manifest) -> Vec<String> {
     for (name, said, found) in pairs(&manifest.counts, &real) {
         if said != found {
             wrong.push(format!(
-                "its base check is forged or damaged: it counts {said} {name}, its own rows show {found}"
+                "its base check is forged or damaged: its count of {name} is {said}, its own rows show {found}"
             ));
         }
     }
@@ -280,8 +287,10 @@ fn coverage(manifest: &Manifest) -> Vec<String> {
             && one.fails <= failing;
         if !fits {
             wrong.push(format!(
-                "its base check is forged or damaged: {} is said to have {} tests, {} of them failing, and its rows show otherwise",
-                one.criterion, one.tests, one.fails
+                "its base check is forged or damaged: {} is said to have {}, {} of them failing, and its rows show otherwise",
+                one.criterion,
+                words::count(one.tests, "test", "tests"),
+                one.fails
             ));
         }
     }

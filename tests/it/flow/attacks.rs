@@ -64,7 +64,7 @@ fn a_build_step_that_rewrites_a_helper_of_the_tests_is_refused() {
     let build = "echo EXPECTED=8 > tests/helper.sh\n";
     let reasons = refused(&[("calc.sh", "echo 8\n"), ("build.sh", build)]);
     assert!(
-        reasons[0].contains("the build step changes 1 paths"),
+        reasons[0].contains("the build step changes 1 path"),
         "{reasons:?}"
     );
 }

@@ -166,7 +166,7 @@ fn a_forged_base_check() {
     manifest(
         &|manifest| manifest.base_check[1].status = BaseStatus::Fails,
         "versions",
-        "base check is forged or damaged: it counts 1 tests that fail",
+        "base check is forged or damaged: its count of tests that fail on the base is 1",
     );
     // With the numbers bent too, whoever holds a key still sees it.
     manifest(

@@ -47,7 +47,7 @@ fn an_approval_of_no_version_of_the_task() {
     let answer = forged.task();
     answer.names("approval", "not the delivered one");
     answer.names("approval", "no believed version");
-    answer.names("approval", "0 of 1 people");
+    answer.names("approval", "0 of 1 person");
 }
 
 #[test]

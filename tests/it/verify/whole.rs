@@ -40,7 +40,7 @@ fn what_the_flow_delivers_is_accepted_after_a_rejected_version_and_a_wrong_patch
     assert_eq!(out.status.code(), Some(0), "{text}");
     for words in [
         "exact",
-        "2 sealed",
+        "2 versions sealed",
         "payload not opened (no key here)",
         "valid then      yes",
         "acceptable now  yes",

@@ -1,0 +1,34 @@
+//! Words for people that depend on a number.
+
+use std::fmt::Display;
+
+/// A number with its word: `1 test`, `0 tests`, `2 criteria`. Every count that is printed goes
+/// through here.
+pub fn count<N>(number: N, one: &str, many: &str) -> String
+where
+    N: Copy + Display + PartialEq + From<u8>,
+{
+    let word = word(number, one, many);
+    format!("{number} {word}")
+}
+
+/// The word alone, where something stands between it and its number.
+pub fn word<'a, N>(number: N, one: &'a str, many: &'a str) -> &'a str
+where
+    N: Copy + PartialEq + From<u8>,
+{
+    if number == N::from(1) { one } else { many }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_is_singular_and_everything_else_plural() {
+        assert_eq!(count(1_u32, "test fails", "tests fail"), "1 test fails");
+        assert_eq!(count(0_usize, "criterion", "criteria"), "0 criteria");
+        assert_eq!(count(21_u64, "person", "people"), "21 people");
+        assert_eq!(word(1_usize, "was", "were"), "was");
+    }
+}
