@@ -19,11 +19,13 @@ Exit codes:
   0    done, or the answer is yes
   1    the answer is no (not accepted, void, a check found something)
   2    wrong usage
-  3    something needed is missing (sandbox, key, harness, dependency, grader identity)
+  3    something needed is missing (sandbox, key, harness, dependency,
+       grader identity)
   4    refused (policy, signature, role, state)
   5    lost a race, or held elsewhere
   6    waiting for a person
-  7    trouble outside (network, disk, agent program, provider limit); running it again is safe
+  7    trouble outside (network, disk, agent program, provider limit);
+       running it again is safe
   130  interrupted";
 
 /// Acceptance that a stranger can check

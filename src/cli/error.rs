@@ -119,7 +119,7 @@ impl CliError {
                 printer.stderr(&format!("{text}\n"));
             }
         } else {
-            printer.stderr(&text(&document.error));
+            printer.message(&text(&document.error));
         }
         self.status
     }

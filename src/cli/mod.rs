@@ -88,13 +88,13 @@ fn usage(error: &clap::Error, args: &[OsString]) -> ExitCode {
         });
         return CliError::usage(first_line(error)).show(&printer).into();
     }
-    // A closed pipe is no failure here.
-    let _ = error.print();
     if is_answer {
-        ExitStatus::Done.into()
-    } else {
-        ExitStatus::Usage.into()
+        // A closed pipe is no failure here.
+        let _ = error.print();
+        return ExitStatus::Done.into();
     }
+    Printer::default().message(&error.render().ansi().to_string());
+    ExitStatus::Usage.into()
 }
 
 /// What was wrong, without clap's usage and tips.

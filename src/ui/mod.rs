@@ -12,6 +12,7 @@ mod progress;
 mod prompt;
 mod style;
 mod table;
+mod wrap;
 
 pub use editor::{EditorError, edit, keep};
 pub use printer::{Printer, Settings};

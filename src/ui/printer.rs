@@ -3,6 +3,7 @@
 use super::pager;
 use super::style::{Label, paint};
 use super::table::Table;
+use super::wrap::wrap;
 use anstream::{AutoStream, ColorChoice};
 use indicatif::ProgressBar;
 use serde::Serialize;
@@ -85,16 +86,32 @@ impl Printer {
 
     /// Columns of the terminal that stdout is; `None` for a pipe or file.
     pub fn width() -> Option<usize> {
-        let stdout = io::stdout();
-        if !stdout.is_terminal() {
-            return None;
-        }
-        let size = rustix::termios::tcgetwinsize(&stdout).ok();
-        let columns = size.map_or(0, |size| usize::from(size.ws_col));
-        Some(if columns == 0 { 80 } else { columns })
+        width_of(&io::stdout())
     }
 
-    /// Writes one line of data.
+    /// Columns for sentences on stdout: `COLUMNS`, else the terminal's, else no bound.
+    fn text_width() -> Option<usize> {
+        columns_variable().or_else(Self::width)
+    }
+
+    /// The same for stderr.
+    fn notice_width() -> Option<usize> {
+        columns_variable().or_else(|| width_of(&io::stderr()))
+    }
+
+    /// Writes lines for people, wrapped where a terminal is too narrow for them.
+    pub fn text(&self, text: impl fmt::Display) {
+        let text = text.to_string();
+        let end = if text.ends_with('\n') { "" } else { "\n" };
+        self.data(&format!("{}{end}", wrap(&text, Self::text_width())));
+    }
+
+    /// The same lines for what is written later, beside text that stays as it is.
+    pub fn wrapped(text: &str) -> String {
+        wrap(text, Self::text_width()).into_owned()
+    }
+
+    /// Writes one line of data, as it is.
     pub fn line(&self, text: impl fmt::Display) {
         self.data(&format!("{text}\n"));
     }
@@ -140,13 +157,14 @@ impl Printer {
     /// Tells something on stderr, unless quiet.
     pub fn notice(&self, text: impl fmt::Display) {
         if !self.settings.quiet {
-            self.stderr(&format!("{text}\n"));
+            self.message(&text.to_string());
         }
     }
 
     /// Warns on stderr, also when quiet.
     pub fn warn(&self, text: impl fmt::Display) {
-        self.stderr(&format!("{} {text}\n", paint(Label::Warning, "warning:")));
+        let text = format!("{} {text}", paint(Label::Warning, "warning:"));
+        self.without_line(|| self.message(&text));
     }
 
     /// Tells a detail on stderr, with `-v`.
@@ -170,6 +188,12 @@ impl Printer {
             Some(bar) => bar.suspend(ask),
             None => ask(),
         }
+    }
+
+    /// Writes lines for people to stderr, wrapped where a terminal is too narrow for them.
+    pub fn message(&self, text: &str) {
+        let text = text.strip_suffix('\n').unwrap_or(text);
+        self.stderr(&format!("{}\n", wrap(text, Self::notice_width())));
     }
 
     /// Writes to stderr as it is. Trouble there can be told to nobody.
@@ -211,4 +235,19 @@ impl Printer {
             };
         }
     }
+}
+
+/// What the user says about the width of the terminal, as shells and `git` do.
+fn columns_variable() -> Option<usize> {
+    let text = std::env::var("COLUMNS").ok()?;
+    text.parse().ok().filter(|columns| *columns > 0)
+}
+
+fn width_of(stream: &(impl io::IsTerminal + rustix::fd::AsFd)) -> Option<usize> {
+    if !stream.is_terminal() {
+        return None;
+    }
+    let size = rustix::termios::tcgetwinsize(stream).ok();
+    let columns = size.map_or(0, |size| usize::from(size.ws_col));
+    Some(if columns == 0 { 80 } else { columns })
 }

@@ -2,6 +2,7 @@
 
 use crate::app::acceptance::decide::{self, Decided, Pending};
 use crate::app::acceptance::patch;
+use crate::base::words::count;
 use crate::cli::args::MaybeTaskArg;
 use crate::cli::{CliError, ExitStatus, context::Context};
 use crate::model::approval::Action;
@@ -90,11 +91,11 @@ pub(super) fn confirm(
     }
     let counts = pending.counts;
     context.printer.notice(format!(
-        "{}: version {} of the hidden tests ({} tests, {} criteria uncovered)",
+        "{}: version {} of the hidden tests ({}, {} uncovered)",
         escape::line(&pending.title),
         pending.version,
-        counts.tests,
-        counts.uncovered
+        count(counts.tests, "test", "tests"),
+        count(counts.uncovered, "criterion", "criteria")
     ));
     ask_digest(context, verb, pending.manifest)
 }

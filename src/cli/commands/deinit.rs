@@ -1,6 +1,7 @@
 //! `hangar deinit`
 
 use crate::app::setup::deinit::{DeinitReport, deinit, survey};
+use crate::base::words::count;
 use crate::cli::{CliError, ExitStatus, context::Context};
 use crate::ui::escape;
 use clap::Args;
@@ -16,8 +17,9 @@ pub(super) fn run(context: &Context, _: &DeinitArgs) -> Result<ExitStatus, CliEr
     let here = context.here();
     let before = survey(&here)?;
     let question = format!(
-        "Remove {} refs of hangar ({} tasks) from this clone?",
-        before.refs, before.tasks
+        "Remove {} of hangar ({}) from this clone?",
+        count(before.refs, "ref", "refs"),
+        count(before.tasks, "task", "tasks")
     );
     if before.refs == 0 {
         tell(
@@ -37,7 +39,10 @@ pub(super) fn run(context: &Context, _: &DeinitArgs) -> Result<ExitStatus, CliEr
     tell(
         context,
         &after,
-        &format!("Removed {} refs and hangar's folder.", after.refs),
+        &format!(
+            "Removed {} and hangar's folder.",
+            count(after.refs, "ref", "refs")
+        ),
     );
     Ok(ExitStatus::Done)
 }

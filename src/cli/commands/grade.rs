@@ -62,7 +62,7 @@ pub(super) fn run(context: &Context, args: &GradeArgs) -> Result<ExitStatus, Cli
     if context.printer.is_json() {
         context.printer.json(&view);
     } else {
-        context.printer.data(&text(&view));
+        context.printer.text(text(&view));
     }
     Ok(if view.accepted {
         ExitStatus::Done

@@ -1,6 +1,7 @@
 //! `hangar policy`
 
 use crate::app::policy::{self, PolicyLog, PolicyView, machine_word, role_word};
+use crate::base::words::count;
 use crate::cli::{CliError, ExitStatus, context::Context};
 use crate::ui::{Label, escape, paint};
 use clap::{Args, Subcommand};
@@ -32,7 +33,7 @@ pub(super) fn run(context: &Context, args: &PolicyArgs) -> Result<ExitStatus, Cl
             if printer.is_json() {
                 printer.json(&view);
             } else {
-                printer.data(&show_text(&view));
+                printer.text(show_text(&view));
             }
         }
         PolicyCommand::Log => {
@@ -40,7 +41,7 @@ pub(super) fn run(context: &Context, args: &PolicyArgs) -> Result<ExitStatus, Cl
             if printer.is_json() {
                 printer.json(&log);
             } else {
-                printer.data(&log_text(&log));
+                printer.text(log_text(&log));
             }
         }
     }
@@ -101,12 +102,8 @@ fn show_text(view: &PolicyView) -> String {
     out
 }
 
-fn people(count: u32) -> String {
-    if count == 1 {
-        "1 person".into()
-    } else {
-        format!("{count} people")
-    }
+fn people(number: u32) -> String {
+    count(number, "person", "people")
 }
 
 fn acceptance(view: &PolicyView) -> Vec<(&'static str, String)> {
@@ -125,7 +122,7 @@ fn acceptance(view: &PolicyView) -> Vec<(&'static str, String)> {
         ("people who must approve", settings.approvers.to_string()),
         (
             "an approval can be used for",
-            format!("{} days", settings.approval_days),
+            count(settings.approval_days, "day", "days"),
         ),
         (
             "follow-up rounds of an implementer",

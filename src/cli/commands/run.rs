@@ -1,6 +1,7 @@
 //! `hangar run`
 
 use crate::app::acceptance::run::{self, RunView, Stopped};
+use crate::base::words::count;
 use crate::cli::args::TaskArg;
 use crate::cli::watch::watched;
 use crate::cli::words;
@@ -63,15 +64,19 @@ pub(super) fn tell(context: &Context, view: &RunView) -> ExitStatus {
         } else {
             paint(Label::Bad, "not accepted")
         };
-        context.printer.line(format!(
-            "grade      {word}: {} of {} hidden tests passed (trust {}, verdict {}, secrecy {})",
-            grade.passed, grade.expected, grade.trust, grade.verdict, grade.secrecy
+        context.printer.text(format!(
+            "grade      {word}: {} of {} passed (trust {}, verdict {}, secrecy {})",
+            grade.passed,
+            count(grade.expected, "hidden test", "hidden tests"),
+            grade.trust,
+            grade.verdict,
+            grade.secrecy
         ));
     }
     for reason in view.grade.iter().flat_map(|grade| &grade.reasons) {
         context
             .printer
-            .line(format!("reason     {}", escape::line(reason)));
+            .text(format!("reason     {}", escape::line(reason)));
     }
     let id = view.id.short();
     let line = match view.stopped {
@@ -129,7 +134,7 @@ pub(super) fn tell(context: &Context, view: &RunView) -> ExitStatus {
             ),
         },
     };
-    context.printer.line(line);
+    context.printer.text(line);
     status
 }
 

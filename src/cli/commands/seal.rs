@@ -1,6 +1,7 @@
 //! `hangar seal`
 
 use crate::app::acceptance::seal::{self, Source};
+use crate::base::words::count;
 use crate::cli::args::TaskArg;
 use crate::cli::watch::watched;
 use crate::cli::{CliError, ExitStatus, context::Context};
@@ -11,7 +12,8 @@ use std::path::PathBuf;
 const EXAMPLES: &str = "\
 Examples:
   hangar seal KAN-80 --from ../hidden
-  hangar seal KAN-80 --from ../hidden --map c1=tests/test_sub.py::test_negative --sentinel tests/test_wrong.py::test_sentinel
+  hangar seal KAN-80 --from ../hidden --map c1=tests/test_sub.py::test_negative
+  hangar seal KAN-80 --from ../hidden --map c1=tests/a.sh --sentinel tests/x.sh
 
 Without a criteria.json in the folder, tests that no --map names are guards or tests of no \
 criterion in particular.";
@@ -67,15 +69,15 @@ pub(super) fn run(context: &Context, args: &SealArgs) -> Result<ExitStatus, CliE
     }
     let counts = sealed.counts;
     let id = sealed.id.short();
-    context.printer.line(format!(
-        "sealed     version {} ({}): {} tests, {} fail on the base, {} guards, {} skipped, {} sentinels",
+    context.printer.text(format!(
+        "sealed     version {} ({}): {}, {} on the base, {}, {} skipped, {}",
         sealed.version,
         sealed.manifest.short(),
-        counts.tests,
-        counts.fails,
-        counts.guards,
+        count(counts.tests, "test", "tests"),
+        count(counts.fails, "fails", "fail"),
+        count(counts.guards, "guard", "guards"),
         counts.skipped,
-        counts.sentinels
+        count(counts.sentinels, "sentinel", "sentinels")
     ));
     let next = format!("hangar review {id} && hangar approve {id}");
     context

@@ -1,6 +1,7 @@
 //! `hangar verify`
 
 use crate::app::verify::{Answer, Subject, statement, verify};
+use crate::base::words::count;
 use crate::cli::{CliError, ExitStatus, context::Context};
 use crate::flow::verify::{Fault, Link, LinkState, Report, RevisionAnswer, Sameness};
 use crate::model::object_id::ObjectId;
@@ -58,7 +59,7 @@ pub(super) fn run(context: &Context, args: &VerifyArgs) -> Result<ExitStatus, Cl
     } else if context.printer.is_json() {
         context.printer.json(&answer);
     } else {
-        context.printer.data(&text(&answer, args.all));
+        context.printer.text(text(&answer, args.all));
     }
     Ok(ExitStatus::answer(answer.accepted))
 }
@@ -215,8 +216,10 @@ fn conclusion(answer: &Answer, all: bool) -> String {
     let faults = answer.faults.len() + reports.sum::<usize>();
     let words = match faults {
         0 => "A stranger would not accept this.".to_owned(),
-        1 => "A stranger would not accept this: 1 fault.".to_owned(),
-        count => format!("A stranger would not accept this: {count} faults."),
+        number => format!(
+            "A stranger would not accept this: {}.",
+            count(number, "fault", "faults")
+        ),
     };
     paint(Label::Bad, words)
 }
