@@ -9,7 +9,7 @@ use crate::grade::adapter::{Adapter, adapter};
 use crate::grade::call::{Call, End, Hit, Layout, Raw};
 use crate::grade::suite::Suite;
 use crate::model::digest::Digest;
-use crate::model::plan::Plan;
+use crate::model::plan::{Plan, PlanLimits};
 use crate::sandbox;
 use crate::sandbox::spec::{
     self, LaidFile, Limits, Mount, Network, Outcome, Spec, Step, StepOutcome,
@@ -83,7 +83,7 @@ impl Bench<'_> {
             mounts,
             files: Vec::new(),
             network: Network::None,
-            limits: limits(self.plan),
+            limits: limits(&self.plan.limits),
             inner_domain: true,
             hash_after: Vec::new(),
             collect: Vec::new(),
@@ -143,7 +143,7 @@ impl Bench<'_> {
             mounts,
             files: self.files(suite),
             network: Network::None,
-            limits: limits(self.plan),
+            limits: limits(&self.plan.limits),
             inner_domain: true,
             hash_after: vec![suite.layout.src.clone()],
             collect: Vec::new(),
@@ -192,13 +192,13 @@ fn without_paths(error: Error) -> Error {
 }
 
 /// Bounds of a plan as a sandbox takes them.
-pub fn limits(plan: &Plan) -> Limits {
+pub fn limits(bounds: &PlanLimits) -> Limits {
     Limits {
-        memory: Some(plan.limits.memory),
-        processes: Some(plan.limits.processes),
-        disk: Some(plan.limits.disk),
-        output: Some(plan.limits.output),
-        file: Some(plan.limits.disk),
+        memory: Some(bounds.memory),
+        processes: Some(bounds.processes),
+        disk: Some(bounds.disk),
+        output: Some(bounds.output),
+        file: Some(bounds.disk),
         // What the machine has: the tree can't take more than that from whoever else runs here.
         cpus: Some(processors()),
     }

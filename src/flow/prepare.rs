@@ -235,7 +235,7 @@ fn run(
         mounts,
         files: client_files(setup),
         network: Network::Bridged(bridges),
-        limits: super::bench::limits(plan),
+        limits: super::bench::limits(&plan.limits),
         inner_domain: true,
         hash_after: Vec::new(),
         collect: Vec::new(),

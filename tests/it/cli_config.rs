@@ -146,6 +146,15 @@ fn doctor_says_what_is_missing_and_ends_with_3_until_nothing_is() {
     // Whether sandboxes work is the machine's; the answer and the exit code must agree.
     let ready = report["ready"].as_bool().unwrap();
     assert_eq!(ran.code, Some(if ready { 0 } else { 3 }), "{ran}");
+    let text = env.hangar(&dir, &["doctor"]);
+    assert!(
+        text.stdout
+            .contains("sandbox provider none: isolates nothing\n"),
+        "{text}"
+    );
+    for part in ["0 of 1", "no limit was asked for", "not tried"] {
+        assert!(!text.stdout.contains(part), "{part}: {text}");
+    }
     // Nothing was changed by looking.
     assert_eq!(env.git(&dir, &["status", "--porcelain"]), "");
     let outside = env

@@ -3,9 +3,10 @@
 use super::{Check, State};
 use crate::app::Here;
 use crate::config::env_vars;
+use crate::flow::bench::limits;
 use crate::model::outcome::Trust;
 use crate::model::plan::PlanLimits;
-use crate::sandbox::spec::{Limits, Network, Spec};
+use crate::sandbox::spec::{Network, Spec};
 use crate::sandbox::{Cancel, Launcher, Probes, Provider, providers};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -72,19 +73,11 @@ fn named(here: &Here) -> Option<String> {
 
 /// What a grade would run in, without a tree.
 fn spec() -> Spec {
-    let bounds = PlanLimits::default();
     Spec {
         mounts: Vec::new(),
         files: Vec::new(),
         network: Network::None,
-        limits: Limits {
-            memory: Some(bounds.memory),
-            processes: Some(bounds.processes),
-            disk: Some(bounds.disk),
-            output: Some(bounds.output),
-            file: Some(bounds.disk),
-            cpus: None,
-        },
+        limits: limits(&PlanLimits::default()),
         inner_domain: true,
         hash_after: Vec::new(),
         collect: Vec::new(),

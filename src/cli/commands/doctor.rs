@@ -1,8 +1,10 @@
 //! `hangar doctor`
 
 use crate::app::doctor::{Check, ProviderView, Report, State, doctor};
+use crate::base::words::count;
 use crate::cli::{ExitStatus, context::Context};
 use crate::sandbox::Cancel;
+use crate::sandbox::Probes;
 use crate::sandbox::probe::State as Probe;
 use crate::ui::{Label, Progress, escape, paint};
 use clap::Args;
@@ -26,7 +28,7 @@ pub(super) fn run(context: &Context, _: &DoctorArgs) -> ExitStatus {
     if context.printer.is_json() {
         context.printer.json(&report);
     } else {
-        context.printer.data(&text(&report, context));
+        context.printer.text(text(&report, context));
     }
     if report.ready {
         ExitStatus::Done
@@ -80,6 +82,26 @@ fn one(check: &Check, out: &mut Vec<String>) {
     }
 }
 
+/// What was tried and how it ended.
+fn attempts(probes: &Probes) -> String {
+    let number = |state| {
+        let probes = probes.results.values();
+        probes.filter(|probe| probe.state == state).count()
+    };
+    let (held, open) = (number(Probe::Held), number(Probe::Open));
+    let tried = count(held + open, "attempt", "attempts");
+    let mut text = if open == 0 {
+        format!("{tried} to get out or take too much: every one failed, as it should")
+    } else {
+        format!("{tried} to get out or take too much: {held} failed as they should, {open} did NOT")
+    };
+    let unmeasured = number(Probe::Unmeasured);
+    if unmeasured > 0 {
+        text = format!("{text}; {unmeasured} could not be tried");
+    }
+    text
+}
+
 fn provider(provider: &ProviderView, verbose: bool, out: &mut Vec<String>) {
     let chosen = if provider.chosen { " (in use)" } else { "" };
     let heading = paint(
@@ -95,6 +117,15 @@ fn provider(provider: &ProviderView, verbose: bool, out: &mut Vec<String>) {
         }
         return;
     };
+    if probes.provider == "none" {
+        out.push(format!("{heading}: isolates nothing"));
+        out.push(
+            "  programs would run as you, with your files and your network; there is nothing to \
+             measure, and it is used only where you name it"
+                .into(),
+        );
+        return;
+    }
     out.push(format!(
         "{heading}: holds `{}`, {}",
         probes.trust(),
@@ -103,18 +134,13 @@ fn provider(provider: &ProviderView, verbose: bool, out: &mut Vec<String>) {
     if probes.swap_exposed {
         out.push("  swap is on: memory of a sandbox could be written to disk".into());
     }
-    let held = probes.results.values();
-    let held = held.filter(|probe| probe.state == Probe::Held).count();
-    out.push(format!(
-        "  {held} of {} attempts to get out failed, as they should",
-        probes.results.len()
-    ));
+    out.push(format!("  {}", attempts(probes)));
     for (name, probe) in &probes.results {
         let (word, label) = match probe.state {
             Probe::Held if !verbose => continue,
             Probe::Held => ("held", Label::Good),
             Probe::Open => ("OPEN", Label::Bad),
-            Probe::Unmeasured => ("not measured", Label::Attention),
+            Probe::Unmeasured => ("not tried", Label::Attention),
         };
         out.push(format!(
             "  {name:<20} {}  {}",

@@ -202,7 +202,9 @@ fn limits(asked: &Limits, outcome: &Outcome, results: &mut BTreeMap<String, Prob
             "file-size" => asked.file.map(|_| told.unwrap_or_else(lost)),
             _ => asked.output.map(|limit| output(limit.min(OUTPUT), outcome)),
         };
-        let probe = probe.unwrap_or_else(|| Probe::unmeasured("no limit was asked for"));
+        let probe = probe.unwrap_or_else(|| {
+            Probe::unmeasured("not tried: this sandbox was started without that limit")
+        });
         results.insert((*name).to_owned(), probe);
     }
 }
