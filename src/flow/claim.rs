@@ -10,6 +10,7 @@ use crate::base::clock::Clock;
 use crate::base::files::{self, Attempt, Lock};
 use crate::base::random;
 use crate::git::Repository;
+use crate::model::digest::Digest;
 use crate::model::event::Change;
 use crate::model::ids::{Fingerprint, TaskId};
 use crate::model::task::{Claim, Refusal, Stage, State, Task};
@@ -312,12 +313,13 @@ impl Keeper<'_> {
     }
 }
 
-/// Marks that a person is asked now, and gives the task back.
+/// Marks that a person is asked now about a manifest, and gives the task back.
 pub fn begin_waiting(
     host: &Host<'_>,
     store: &Store,
     id: &TaskId,
     hold: &Hold,
+    manifest: Digest,
 ) -> Result<(), Error> {
     host.holding.borrow_mut().take();
     let worker = Identity::of(&store.policy, host.worker.signer())?;
@@ -332,7 +334,7 @@ pub fn begin_waiting(
         }
         let stage = Change::Stage {
             stage: Stage::AwaitingApproval,
-            documents: Vec::new(),
+            documents: vec![manifest],
             note: String::new(),
         };
         Ok(vec![

@@ -12,6 +12,7 @@ use super::stage::{self, Contradiction, Next};
 use super::subject::Subject;
 use super::verdict::{self, Author};
 use super::writer::{self, Cause};
+use crate::base::words;
 use crate::config::repository;
 use crate::grade::adapter::adapter;
 use crate::harness::lanes::{self, Lane};
@@ -134,11 +135,11 @@ pub fn drive(
         steps(host, store, id, until, agents)
     });
     // Also after an error the claim is given back: nothing goes on here any more.
-    let waits = matches!(stopped, Ok(Stop::Waiting { .. }));
-    let released = if waits {
-        claim::begin_waiting(host, store, id, &hold)
-    } else {
-        claim::release(host, store, id, &hold)
+    let released = match &stopped {
+        Ok(Stop::Waiting { manifest, .. }) => {
+            claim::begin_waiting(host, store, id, &hold, *manifest)
+        }
+        _ => claim::release(host, store, id, &hold),
     };
     let stop = stopped?;
     released?;
@@ -249,7 +250,7 @@ fn step(
             let (lane, _) = first_pair(host)?;
             check_room(store, dossier.id())?;
             delivery::preflight(store, task, &project.config.deliver.branch)?;
-            announce(host, store, dossier, Stage::Writing, "")?;
+            announce(host, store, dossier, Stage::Writing, previous.into_iter())?;
             writer::write(
                 host,
                 store,
@@ -268,7 +269,13 @@ fn step(
         }
         Next::Grade { manifest, run } => grade(host, store, dossier, manifest, run)?,
         Next::Deliver { run, grade } => {
-            announce(host, store, dossier, Stage::Delivering, "")?;
+            announce(
+                host,
+                store,
+                dossier,
+                Stage::Delivering,
+                [run].into_iter().chain(grade),
+            )?;
             let branch = project()?.config.deliver.branch;
             let delivered = delivery::deliver(host, store, dossier, run, grade, &branch)?;
             return Ok(Some(Stop::Delivered(delivered)));
@@ -280,7 +287,9 @@ fn step(
         }
         Next::RejectTask { rejections } => {
             let worker = Identity::of(&store.policy, host.worker.signer())?;
-            let summary = format!("{rejections} versions of the hidden tests were rejected");
+            let count = words::count(rejections, "version", "versions");
+            let verb = words::word(rejections, "was", "were");
+            let summary = format!("{count} of the hidden tests {verb} rejected");
             store.change_task(dossier.id(), &worker, |_| {
                 Ok(vec![Change::Reject {
                     summary: summary.clone(),
@@ -312,18 +321,21 @@ fn check_room(store: &Store, id: &TaskId) -> Result<(), Error> {
         return Ok(());
     }
     Err(Error::refused(
-        format!("{waiting} tasks wait for an approval, the most that the policy allows"),
+        format!(
+            "{} for an approval, the most that the policy allows",
+            words::count(waiting, "task waits", "tasks wait")
+        ),
         "decide about some of them first (`hangar task list`)",
     ))
 }
 
-/// Records that a stage begins, once.
+/// Records that a stage begins, once, and the documents that it rests on.
 fn announce(
     host: &Host<'_>,
     store: &Store,
     dossier: &Dossier,
     stage: Stage,
-    note: &str,
+    documents: impl Iterator<Item = Digest>,
 ) -> Result<(), Error> {
     if dossier.history.task.last_stage == Some(stage) {
         return Ok(());
@@ -331,8 +343,8 @@ fn announce(
     let worker = Identity::of(&store.policy, host.worker.signer())?;
     let change = Change::Stage {
         stage,
-        documents: Vec::new(),
-        note: note.to_owned(),
+        documents: documents.collect(),
+        note: String::new(),
     };
     store.change_task(dossier.id(), &worker, |_| Ok(vec![change.clone()]))?;
     Ok(())
@@ -407,10 +419,15 @@ fn implement(
     let lane = implementer_lane(host, dossier, manifest)?;
     let task = &dossier.history.task;
     delivery::preflight(store, task, &project.config.deliver.branch)?;
+    let used = task.consumed.as_ref().map(|(used, _)| *used);
     if let Some(manifest) = manifest {
         consume(host, store, dossier, manifest)?;
     }
-    announce(host, store, dossier, Stage::Implementing, "")?;
+    // Using up the approvals says that the stage begins.
+    if manifest == used || manifest.is_none() {
+        let rests_on = feedback.into_iter();
+        announce(host, store, dossier, Stage::Implementing, rests_on)?;
+    }
     let rounds = store.policy.newest().root.acceptance.max_rounds + 1;
     let round = Round {
         lane: &lane,
@@ -488,7 +505,7 @@ fn grade(
     run: Digest,
 ) -> Result<(), Error> {
     consume(host, store, dossier, manifest)?;
-    announce(host, store, dossier, Stage::Verifying, "")?;
+    announce(host, store, dossier, Stage::Verifying, [run].into_iter())?;
     let lost = || {
         Error::missing(
             "a document that the grade needs is not there",

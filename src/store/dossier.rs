@@ -205,6 +205,14 @@ impl Dossier {
         self.seals.iter().find(|seal| seal.digest() == manifest)
     }
 
+    /// The version that took the place of this one: a later one that was not set aside.
+    pub fn superseded_by(&self, seal: &Held<Manifest>) -> Option<u32> {
+        let later = self.seals.iter().filter(|other| {
+            other.value().version > seal.value().version && !self.is_aside(other.digest())
+        });
+        later.map(|other| other.value().version).max()
+    }
+
     /// Whether the document was set aside by a retry or an adjudication.
     pub fn is_aside(&self, digest: Digest) -> bool {
         self.history.task.set_aside.contains(&digest)

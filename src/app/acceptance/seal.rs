@@ -197,9 +197,14 @@ fn record(
         writer,
     };
     host.stage("sealing");
-    let written = sealing::seal(host, store, &dossier, material);
-    claim::begin_waiting(host, store, &id, &hold)?;
-    let written = written?;
+    let written = match sealing::seal(host, store, &dossier, material) {
+        Ok(written) => written,
+        Err(error) => {
+            claim::release(host, store, &id, &hold)?;
+            return Err(error.into());
+        }
+    };
+    claim::begin_waiting(host, store, &id, &hold, written.digest)?;
     let dossier = store.dossier(&id)?;
     let held = dossier.seal(written.digest).ok_or_else(|| {
         flow::Error::missing("the sealed version is not there", "run `hangar verify`")

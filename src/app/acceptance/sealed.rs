@@ -41,6 +41,9 @@ pub struct SealedRow {
     pub rejected_by: Vec<Principal>,
     /// Whether a retry or an adjudication set it aside.
     pub aside: bool,
+    /// The newest version, where that is another one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub superseded_by: Option<u32>,
     /// Whether the task's text was edited after it was written.
     pub stale: bool,
 }
@@ -85,6 +88,7 @@ fn row(dossier: &Dossier, seal: &Held<Manifest>) -> SealedRow {
         approved_by: by(Action::Approve),
         rejected_by: by(Action::Reject),
         aside: dossier.is_aside(seal.digest()),
+        superseded_by: dossier.superseded_by(seal),
         stale: value.text != dossier.history.task.text_digest(),
     }
 }
@@ -94,6 +98,8 @@ fn row(dossier: &Dossier, seal: &Held<Manifest>) -> SealedRow {
 pub struct SealedShow {
     /// Its digest.
     pub digest: Digest,
+    /// What became of it.
+    pub standing: SealedRow,
     /// The document.
     pub manifest: Manifest,
 }
@@ -105,6 +111,7 @@ pub fn show(here: &Here, task: &str, version: Option<u32>) -> Result<SealedShow,
     let seal = choose(&dossier, version)?;
     Ok(SealedShow {
         digest: seal.digest(),
+        standing: row(&dossier, seal),
         manifest: seal.value().clone(),
     })
 }

@@ -1,7 +1,9 @@
 //! `hangar task log`: the history of a task's documents.
 
+use super::order;
 use super::show::faults;
 use crate::app::{Error, Here};
+use crate::base::words::count;
 use crate::model::approval::Action;
 use crate::model::digest::Digest;
 use crate::model::event::Change;
@@ -19,7 +21,7 @@ use serde::Serialize;
 pub struct TaskLog {
     /// Which task.
     pub id: TaskId,
-    /// Documents, oldest first by claimed time.
+    /// Documents, each after those that it rests on; unrelated ones by claimed time.
     pub documents: Vec<Entry>,
     /// Documents that are not believed, each with the reason.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
@@ -60,21 +62,22 @@ pub fn log(here: &Here, name: &str) -> Result<TaskLog, Error> {
     })
 }
 
-/// Every document as a line. Events keep their causal order; the others are laid between them by
-/// the time they claim.
+/// Every document as a line, each after those that it rests on.
 pub(super) fn entries(dossier: &Dossier) -> Vec<Entry> {
     let mut all: Vec<Entry> = dossier.history.records.iter().map(event).collect();
     all.extend(dossier.seals.iter().map(|seal| {
         let (version, counts) = (seal.value().version, seal.value().counts);
         let what = format!(
-            "sealed version {version}: {} tests, {} fail on base, {} guards",
-            counts.tests, counts.fails, counts.guards
+            "sealed version {version}: {}, {} on base, {}",
+            count(counts.tests, "test", "tests"),
+            count(counts.fails, "fails", "fail"),
+            count(counts.guards, "guard", "guards")
         );
         entry(seal, what, None)
     }));
     all.extend(dossier.reseals.iter().map(|reseal| {
-        let count = reseal.value().recipients.len();
-        entry(reseal, format!("resealed to {count} recipients"), None)
+        let recipients = count(reseal.value().recipients.len(), "recipient", "recipients");
+        entry(reseal, format!("resealed to {recipients}"), None)
     }));
     all.extend(dossier.decisions.iter().map(|held| {
         let approval = held.value();
@@ -104,9 +107,7 @@ pub(super) fn entries(dossier: &Dossier) -> Vec<Entry> {
         );
         entry(held, what, None)
     }));
-    // Stable: equal times keep the order above.
-    all.sort_by(|a, b| a.at.cmp(&b.at));
-    all
+    order::by_cause(dossier, all)
 }
 
 fn outcome(outcome: crate::model::run::RunOutcome) -> &'static str {
@@ -183,6 +184,7 @@ fn describe(change: &Change) -> String {
         Change::Consume { manifest, .. } => format!("uses the approval of {}", manifest.short()),
         Change::ApprovePatch { patch } => format!("approved the patch {}", patch.short()),
         Change::Deliver { branch, commit, .. } => {
+            let branch = branch.trim_start_matches("refs/heads/");
             format!("delivered {} to {branch}", commit.short())
         }
         Change::Fail { .. } => "failed".into(),

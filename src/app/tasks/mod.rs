@@ -6,4 +6,5 @@ pub mod edit;
 pub mod list;
 pub mod log;
 pub mod new;
+mod order;
 pub mod show;

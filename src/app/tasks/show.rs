@@ -139,6 +139,9 @@ pub struct VersionView {
     pub decision: DecisionView,
     /// Whether it was set aside by a retry or an adjudication.
     pub set_aside: bool,
+    /// The newest version, where that is another one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub superseded_by: Option<u32>,
     /// Numbers.
     pub counts: Counts,
 }
@@ -261,6 +264,7 @@ fn versions(dossier: &Dossier, settings: &Acceptance, now: Timestamp) -> Vec<Ver
             Decision::Contradicted(_) => DecisionView::Contradicted,
         },
         set_aside: dossier.is_aside(seal.digest()),
+        superseded_by: dossier.superseded_by(seal),
         counts: seal.value().counts,
     };
     dossier.seals.iter().map(version).collect()

@@ -1,9 +1,11 @@
 //! `hangar sealed`
 
-use crate::app::acceptance::sealed;
+use crate::app::acceptance::sealed::{self, SealedRow};
+use crate::base::words::count;
 use crate::cli::args::TaskArg;
 use crate::cli::watch::watched;
 use crate::cli::{CliError, ExitStatus, context::Context};
+use crate::model::ids::Principal;
 use crate::ui::{Label, Table, escape, paint};
 use clap::{Args, Subcommand};
 
@@ -104,24 +106,7 @@ fn list(context: &Context, args: &SealedListArgs) -> Result<(), CliError> {
         "STATE",
     ]);
     for row in &list.versions {
-        let names = |names: &[crate::model::ids::Principal]| {
-            names
-                .iter()
-                .map(ToString::to_string)
-                .collect::<Vec<_>>()
-                .join(", ")
-        };
-        let state = if row.aside {
-            "set aside".to_owned()
-        } else if !row.rejected_by.is_empty() {
-            format!("rejected by {}", names(&row.rejected_by))
-        } else if !row.approved_by.is_empty() {
-            format!("approved by {}", names(&row.approved_by))
-        } else if row.stale {
-            "stale: the task's text was edited".to_owned()
-        } else {
-            "waits for an approval".to_owned()
-        };
+        let state = state(row);
         let number = |count: u32| count.to_string();
         table.row([
             (&number(row.version), None),
@@ -137,6 +122,32 @@ fn list(context: &Context, args: &SealedListArgs) -> Result<(), CliError> {
     Ok(())
 }
 
+/// What became of a version.
+fn state(row: &SealedRow) -> String {
+    let names = |names: &[Principal]| {
+        let names: Vec<_> = names.iter().map(Principal::as_str).collect();
+        names.join(", ")
+    };
+    let decided = if row.aside {
+        return "set aside".to_owned();
+    } else if !row.rejected_by.is_empty() {
+        return format!("rejected by {}", names(&row.rejected_by));
+    } else if !row.approved_by.is_empty() {
+        format!("approved by {}", names(&row.approved_by))
+    } else if row.superseded_by.is_some() {
+        String::new()
+    } else if row.stale {
+        "stale: the task's text was edited".to_owned()
+    } else {
+        "waits for an approval".to_owned()
+    };
+    match row.superseded_by {
+        None => decided,
+        Some(newer) if decided.is_empty() => format!("superseded by v{newer}"),
+        Some(newer) => format!("{decided}, superseded by v{newer}"),
+    }
+}
+
 fn show(context: &Context, args: &SealedShowArgs) -> Result<(), CliError> {
     let shown = sealed::show(&context.here(), &args.task.task, args.version)?;
     if context.printer.is_json() {
@@ -146,6 +157,9 @@ fn show(context: &Context, args: &SealedShowArgs) -> Result<(), CliError> {
     context
         .printer
         .line(format!("manifest {}", paint(Label::Id, shown.digest)));
+    context
+        .printer
+        .line(format!("state    {}", state(&shown.standing)));
     let bytes = crate::model::codec::encode(&shown.manifest).map_err(crate::app::Error::from)?;
     context
         .printer
@@ -168,9 +182,10 @@ fn reseal(context: &Context, args: &ResealArgs) -> Result<(), CliError> {
     for id in &done.resealed {
         context.printer.line(format!("resealed   {}", id.short()));
     }
-    context
-        .printer
-        .notice(format!("{} unchanged", done.unchanged));
+    context.printer.notice(format!(
+        "{} unchanged",
+        count(done.unchanged, "task", "tasks")
+    ));
     Ok(())
 }
 
@@ -188,8 +203,8 @@ fn publish(context: &Context, args: &PublishArgs) -> Result<(), CliError> {
         return Ok(());
     }
     context.printer.line(format!(
-        "published  {} files on {} ({})",
-        done.files,
+        "published  {} on {} ({})",
+        count(done.files, "file", "files"),
         escape::line(&done.branch),
         done.commit.short()
     ));

@@ -36,7 +36,7 @@ pub(super) fn run(context: &Context, args: &LogArgs) -> Result<ExitStatus, CliEr
             paint(Label::Id, entry.digest),
             entry.commit.short()
         ));
-        super::show::line(entry, &mut out);
+        super::show::line(entry, 0, &mut out);
     }
     out.push(String::new());
     context.printer.page(&out.join("\n"));

@@ -2,6 +2,7 @@
 
 use crate::app::tasks::log::Entry;
 use crate::app::tasks::show::{DecisionView, GradeView, NextStep, TaskView, VersionView, show};
+use crate::base::words::count;
 use crate::cli::args::TaskArg;
 use crate::cli::{CliError, ExitStatus, context::Context};
 use crate::ui::{Label, escape, paint};
@@ -25,7 +26,7 @@ pub(super) fn run(context: &Context, args: &ShowArgs) -> Result<ExitStatus, CliE
     if context.printer.is_json() {
         context.printer.json(&view);
     } else {
-        context.printer.data(&text(&view));
+        context.printer.text(text(&view));
     }
     Ok(ExitStatus::Done)
 }
@@ -62,7 +63,11 @@ fn text(view: &TaskView) -> String {
         out.extend(view.grades.iter().map(grade));
     }
     section(&mut out, "Timeline");
-    view.timeline.iter().for_each(|entry| line(entry, &mut out));
+    let names = view.timeline.iter().map(|entry| entry.by.as_str().len());
+    let names = names.max().unwrap_or_default();
+    for entry in &view.timeline {
+        line(entry, names, &mut out);
+    }
     if let Some(command) = next_command(view) {
         out.push(String::new());
         out.push(format!("Next: {}", paint(Label::Command, command)));
@@ -98,7 +103,7 @@ fn head(view: &TaskView, out: &mut Vec<String>) {
         field("held by", worker.to_string());
     }
     if let Some(delivery) = &view.delivery {
-        let branch = escape::line(&delivery.branch);
+        let branch = escape::line(delivery.branch.trim_start_matches("refs/heads/"));
         field(
             "delivered",
             format!("{} to {branch}", delivery.commit.short()),
@@ -120,24 +125,36 @@ fn indented(text: &str) -> String {
 }
 
 fn version(version: &VersionView) -> String {
+    let counts = &version.counts;
+    format!(
+        "  v{:<3} {}  {}: {}, {} on base, {}, {} uncovered",
+        version.version,
+        paint(Label::Id, version.manifest.short()),
+        standing(version),
+        count(counts.tests, "test", "tests"),
+        count(counts.fails, "fails", "fail"),
+        count(counts.guards, "guard", "guards"),
+        count(counts.uncovered, "criterion", "criteria")
+    )
+}
+
+/// What became of a version.
+fn standing(version: &VersionView) -> String {
+    let newer = version.superseded_by;
     let (word, label) = match version.decision {
         _ if version.set_aside => ("set aside", Label::Dim),
-        DecisionView::Open => ("waits for approval", Label::Attention),
-        DecisionView::Approved => ("approved", Label::Good),
+        DecisionView::Open => match newer {
+            Some(newer) => return paint(Label::Dim, format!("superseded by v{newer}")),
+            None => ("waits for approval", Label::Attention),
+        },
+        DecisionView::Approved => match newer {
+            Some(newer) => return paint(Label::Dim, format!("approved, superseded by v{newer}")),
+            None => ("approved", Label::Good),
+        },
         DecisionView::Rejected => ("rejected", Label::Bad),
         DecisionView::Contradicted => ("contradicted", Label::Bad),
     };
-    let counts = &version.counts;
-    format!(
-        "  v{:<3} {}  {}: {} tests, {} fail on base, {} guards, {} criteria uncovered",
-        version.version,
-        paint(Label::Id, version.manifest.short()),
-        paint(label, word),
-        counts.tests,
-        counts.fails,
-        counts.guards,
-        counts.uncovered
-    )
+    paint(label, word)
 }
 
 fn grade(grade: &GradeView) -> String {
@@ -164,12 +181,12 @@ fn grade(grade: &GradeView) -> String {
     text
 }
 
-/// One document of a timeline.
-pub(super) fn line(entry: &Entry, out: &mut Vec<String>) {
+/// One document of a timeline; names fill `names` columns.
+pub(super) fn line(entry: &Entry, names: usize, out: &mut Vec<String>) {
     out.push(format!(
-        "  {}  {}  {}",
+        "  {}  {:<names$}  {}",
         paint(Label::Dim, escape::line(&entry.at)),
-        entry.by,
+        entry.by.as_str(),
         escape::line(&entry.what)
     ));
     if let Some(text) = &entry.text {

@@ -1,0 +1,194 @@
+//! The order of a task's documents: causes before what rests on them, the claimed time only between
+//! documents that have nothing to do with each other.
+
+use super::log::Entry;
+use crate::model::digest::Digest;
+use crate::model::event::Change;
+use crate::model::manifest::Writer;
+use crate::model::run::RunRole;
+use crate::store::dossier::{Dossier, Held};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+
+/// Sorts entries, which come as events in causal order, then the other documents by kind.
+pub(super) fn by_cause(dossier: &Dossier, entries: Vec<Entry>) -> Vec<Entry> {
+    let causes = causes(dossier);
+    let order = sorted(&entries, &causes);
+    let mut entries: Vec<Option<Entry>> = entries.into_iter().map(Some).collect();
+    let taken = order.into_iter().filter_map(|index| entries[index].take());
+    let mut out: Vec<Entry> = taken.collect();
+    // None is left unless documents name each other in a circle, which digests don't allow.
+    out.extend(entries.into_iter().flatten());
+    out
+}
+
+type Causes = BTreeMap<Digest, BTreeSet<Digest>>;
+
+/// What each document rests on.
+fn causes(dossier: &Dossier) -> Causes {
+    let mut causes = Causes::new();
+    let mut add = |of: Digest, on: &mut dyn Iterator<Item = Digest>| {
+        causes.entry(of).or_default().extend(on);
+    };
+    for record in &dossier.history.records {
+        let value = record.event.value();
+        add(record.event.digest(), &mut value.parents.iter().copied());
+        let named = value.change.iter().flat_map(named);
+        add(record.event.digest(), &mut named.into_iter());
+    }
+    // Every document names the task, and the task is its first event.
+    let first = dossier.history.records.first();
+    let first = || first.map(|record| record.event.digest()).into_iter();
+    for seal in &dossier.seals {
+        let value = seal.value();
+        let run = match &value.writer {
+            Writer::Agent { run, .. } => Some(*run),
+            Writer::Person { .. } => None,
+        };
+        add(seal.digest(), &mut first().chain(value.previous).chain(run));
+    }
+    for reseal in &dossier.reseals {
+        add(reseal.digest(), &mut [reseal.value().manifest].into_iter());
+    }
+    for held in &dossier.decisions {
+        add(held.digest(), &mut [held.value().manifest].into_iter());
+    }
+    let mut before: Option<Digest> = None;
+    for held in &dossier.runs {
+        let run = held.value();
+        // One chain holds them all. A later round begins with what the grade of the one before said.
+        let graded = before.filter(|_| run.role == RunRole::Implementer);
+        let graded = graded.and_then(|before| {
+            let grade = dossier
+                .grades
+                .iter()
+                .find(|grade| grade.value().run == Some(before));
+            grade.map(Held::digest)
+        });
+        let mut rests_on = first().chain(before).chain(run.manifest).chain(graded);
+        add(held.digest(), &mut rests_on);
+        before = Some(held.digest());
+    }
+    let mut before: Option<Digest> = None;
+    for held in &dossier.grades {
+        let grade = held.value();
+        let named = grade.approvals.iter().copied().chain([grade.manifest]);
+        add(held.digest(), &mut named.chain(grade.run).chain(before));
+        before = Some(held.digest());
+    }
+    causes
+}
+
+/// Documents that a change names.
+fn named(change: &Change) -> Vec<Digest> {
+    match change {
+        Change::Stage { documents, .. } => documents.clone(),
+        Change::Consume {
+            manifest,
+            approvals,
+        } => [*manifest].into_iter().chain(approvals.clone()).collect(),
+        Change::Deliver {
+            run,
+            grade,
+            manifest,
+            ..
+        } => [*run].into_iter().chain(*grade).chain(*manifest).collect(),
+        Change::Retry { set_aside, .. } => set_aside.clone(),
+        Change::Adjudicate { stands, falls, .. } => {
+            [*stands].into_iter().chain(falls.clone()).collect()
+        }
+        Change::Publish { manifest, .. } => vec![*manifest],
+        _ => Vec::new(),
+    }
+}
+
+/// Indexes of entries. Of those whose causes are told, the earliest comes first; in the same second
+/// an event does, for the events that tell of a document name it.
+fn sorted(entries: &[Entry], causes: &Causes) -> Vec<usize> {
+    let index: BTreeMap<Digest, usize> = entries
+        .iter()
+        .enumerate()
+        .map(|(index, entry)| (entry.digest, index))
+        .collect();
+    let mut open = vec![0_usize; entries.len()];
+    let mut effects: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    for (at, entry) in entries.iter().enumerate() {
+        let of_entry = causes.get(&entry.digest).into_iter().flatten();
+        for cause in of_entry.filter_map(|cause| index.get(cause)) {
+            open[at] += 1;
+            effects.entry(*cause).or_default().push(at);
+        }
+    }
+    let key = |at: usize| Reverse((entries[at].at.as_str(), entries[at].kind != "event", at));
+    let ready = (0..entries.len()).filter(|at| open[*at] == 0);
+    let mut ready: BinaryHeap<_> = ready.map(key).collect();
+    let mut out = Vec::with_capacity(entries.len());
+    while let Some(Reverse((_, _, at))) = ready.pop() {
+        out.push(at);
+        for effect in effects.remove(&at).unwrap_or_default() {
+            open[effect] -= 1;
+            if open[effect] == 0 {
+                ready.push(key(effect));
+            }
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(kind: &str, at: &str, name: &str) -> Entry {
+        Entry {
+            kind: kind.into(),
+            at: at.into(),
+            by: "alice".parse().unwrap(),
+            what: name.into(),
+            text: None,
+            refused: Vec::new(),
+            digest: Digest::of(name.as_bytes()),
+            commit: "0".repeat(40).parse().unwrap(),
+        }
+    }
+
+    fn told(entries: &[Entry], causes: &[(&str, &str)]) -> String {
+        let mut all = Causes::new();
+        for (of, on) in causes {
+            let on = Digest::of(on.as_bytes());
+            all.entry(Digest::of(of.as_bytes())).or_default().insert(on);
+        }
+        let names = sorted(entries, &all).into_iter();
+        let names: Vec<_> = names.map(|at| entries[at].what.as_str()).collect();
+        names.join(" ")
+    }
+
+    #[test]
+    fn a_document_follows_what_it_rests_on_even_where_its_clock_says_otherwise() {
+        let all = [
+            entry("event", "2026-01-01T00:00:05Z", "created"),
+            entry("event", "2026-01-01T00:00:05Z", "waits"),
+            entry("manifest", "2026-01-01T00:00:05Z", "v1"),
+            entry("approval", "2026-01-01T00:00:05Z", "approved"),
+            entry("run", "2026-01-01T00:00:01Z", "run"),
+        ];
+        let causes = [
+            ("waits", "created"),
+            ("waits", "v1"),
+            ("v1", "run"),
+            ("run", "created"),
+            ("approved", "v1"),
+        ];
+        assert_eq!(told(&all, &causes), "created run v1 waits approved");
+    }
+
+    #[test]
+    fn time_decides_between_unrelated_documents() {
+        let all = [
+            entry("event", "2026-01-01T00:00:03Z", "late"),
+            entry("run", "2026-01-01T00:00:02Z", "early"),
+            entry("grade", "2026-01-01T00:00:03Z", "same"),
+        ];
+        assert_eq!(told(&all, &[]), "early late same");
+    }
+}
