@@ -13,6 +13,7 @@ use crate::grade::manifest::{Project, Tree};
 use crate::grade::protect::Globs;
 use crate::grade::report::RunReport;
 use crate::grade::suite::{SealedFile, Suite};
+use crate::model::complaint::{Complaint, Kind};
 use crate::model::criteria::Criteria;
 use crate::model::object_id::ObjectId;
 use crate::model::outcome::TestId;
@@ -161,7 +162,10 @@ pub fn check(
         Err(complaints) => {
             return Ok(Checked {
                 check: BaseCheck {
-                    complaints,
+                    complaints: complaints
+                        .into_iter()
+                        .map(|text| Complaint::new(Kind::Unlistable, text))
+                        .collect(),
                     ..BaseCheck::default()
                 },
                 known: Vec::new(),

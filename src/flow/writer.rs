@@ -11,6 +11,7 @@ use super::sealing::{self, Material};
 use super::tools::Tooling;
 use super::version::{self, criterion_ids};
 use crate::base::redact::Secret;
+use crate::base::words;
 use crate::grade::protect::Globs;
 use crate::grade::suite::SealedFile;
 use crate::harness::adapter::TurnEnd;
@@ -100,20 +101,27 @@ impl Writing<'_> {
                 Err(found) => {
                     let told = with_complaint(&turned, &found);
                     self.record(number, &prompt, &told, RunOutcome::Malformed)?;
-                    self.host
-                        .note(format!("turn {number}: the tests can't be sealed yet"));
+                    self.host.note(format!(
+                        "turn {number}: the tests can't be sealed yet: {}",
+                        found.in_the_open()
+                    ));
                     previous = turned_files(turned);
                     complaint = Some(found);
                 }
             }
         }
+        let last = complaint.map_or_else(String::new, |found| found.in_the_open());
+        let id = self.task().id.short();
         Err(Error::Agent {
             what: format!(
-                "the writer `{}` left no tests that can be sealed, in {turns} turns",
-                self.lane.name
+                "the writer `{}` left no tests that can be sealed, in {}; the last time: {last}",
+                self.lane.name,
+                words::count(turns, "turn", "turns")
             ),
-            remedy: "make the criteria clearer (`hangar task edit`), then run the task again"
-                .into(),
+            remedy: format!(
+                "`hangar review {id} --transcript` shows the last turn and every complaint in \
+                 full; make the criteria clearer (`hangar task edit {id}`), then run the task again"
+            ),
         })
     }
 
@@ -334,8 +342,8 @@ fn inspect(
         return Ok(Ok((output, checked)));
     }
     let mut complaint = Complaint::default();
-    for line in &checked.check.complaints {
-        complaint.add(line.clone());
+    for one in &checked.check.complaints {
+        complaint.add(one.kind, one.to_string());
     }
     Ok(Err(complaint))
 }

@@ -4,6 +4,7 @@
 //! Pure. Complaints name tests: they go to the writer of the tests and to nobody else.
 
 use crate::grade::report::{Fault, RunReport};
+use crate::model::complaint::{Complaint, Kind};
 use crate::model::criteria::Criteria;
 use crate::model::ids::CriterionId;
 use crate::model::manifest::{self, BaseStatus, Coverage};
@@ -90,7 +91,7 @@ pub struct BaseCheck {
     /// Declared dependencies that are not there: not the writer's fault, and the end of it.
     pub missing: BTreeSet<String>,
     /// What the writer must change. Empty: the tests can be sealed.
-    pub complaints: Vec<String>,
+    pub complaints: Vec<Complaint>,
 }
 
 impl BaseCheck {
@@ -183,11 +184,11 @@ pub fn check(evidence: &Evidence<'_>) -> BaseCheck {
         .any(|result| result.counts_as_failing())
         && !out.is_environment()
     {
-        out.complaints.push(
+        out.complaints.push(Complaint::new(
+            Kind::NoneFails,
             "no test fails on the base: tests that pass before the work is done can't tell whether \
-             it was done. Write tests that fail now and pass once the criteria hold"
-                .into(),
-        );
+             it was done. Write tests that fail now and pass once the criteria hold",
+        ));
     }
     sentinels_fail(evidence, &mut out.complaints);
     out.complaints.dedup();
@@ -198,7 +199,7 @@ pub fn check(evidence: &Evidence<'_>) -> BaseCheck {
 fn ids_are_known(
     evidence: &Evidence<'_>,
     expected: &BTreeSet<TestId>,
-    complaints: &mut Vec<String>,
+    complaints: &mut Vec<Complaint>,
 ) {
     let Some(listed) = evidence.listed else {
         return;
@@ -216,16 +217,17 @@ fn ids_are_known(
             Some(bare) => format!(" (list it without its parameters: `{bare}`)"),
             None => String::new(),
         };
-        complaints.push(format!(
-            "criteria.json names `{id}`, which is no test of the files{hint}"
+        complaints.push(Complaint::new(
+            Kind::UnknownId,
+            format!("criteria.json names `{id}`, which is no test of the files{hint}"),
         ));
     }
     for id in listed {
         if !named.contains(id) {
-            complaints.push(format!(
+            complaints.push(Complaint::new(Kind::Unnamed, format!(
                 "`{id}` stands in no list of criteria.json; put it under a criterion, in `others` \
                  or in `sentinels`"
-            ));
+            )));
         }
     }
 }
@@ -248,8 +250,10 @@ fn classify(id: &TestId, evidence: &Evidence<'_>, out: &mut BaseCheck) {
     let Some(result) = seen.first().copied() else {
         // An id that the files don't hold was complained about already.
         if evidence.listed.is_none_or(|listed| listed.contains(id)) {
-            out.complaints
-                .push(format!("`{id}` did not run on the base"));
+            out.complaints.push(Complaint::new(
+                Kind::NotRun,
+                format!("`{id}` did not run on the base"),
+            ));
         }
         return;
     };
@@ -257,9 +261,9 @@ fn classify(id: &TestId, evidence: &Evidence<'_>, out: &mut BaseCheck) {
         out.flakes.insert(id.clone());
     }
     if evidence.runs.iter().any(|run| run.mixed.contains(id)) {
-        out.complaints.push(format!(
+        out.complaints.push(Complaint::new(Kind::PartlySkipped, format!(
             "`{id}` skips for some of its parameters only; a test is skipped as a whole or not at all"
-        ));
+        )));
     }
     // The first in order is a failure where there is one.
     out.results.insert(id.clone(), result);
@@ -269,7 +273,7 @@ fn classify(id: &TestId, evidence: &Evidence<'_>, out: &mut BaseCheck) {
 fn runs_are_sound(
     run: &RunReport,
     listed: Option<&BTreeSet<TestId>>,
-    complaints: &mut Vec<String>,
+    complaints: &mut Vec<Complaint>,
 ) {
     // One that the files do hold was complained about already: the map lacks it.
     let is_listed = |name: &&String| {
@@ -279,27 +283,33 @@ fn runs_are_sound(
     };
     let unknown = run.unknown.iter().filter(|name| !is_listed(name));
     for name in unknown.take(20) {
-        complaints.push(format!(
+        complaints.push(Complaint::new(Kind::Unlisted, format!(
             "`{}` ran but can't be listed by reading the files; define tests directly in a sealed \
              test file, under a plain name",
             printable(name)
-        ));
+        )));
     }
     for name in run.duplicates.iter().take(20) {
-        complaints.push(format!(
-            "`{}` was reported more than once; every test needs a name of its own",
-            printable(name)
+        complaints.push(Complaint::new(
+            Kind::Twice,
+            format!(
+                "`{}` was reported more than once; every test needs a name of its own",
+                printable(name)
+            ),
         ));
     }
     for fault in &run.faults {
         if matches!(fault, Fault::NotSealed | Fault::Sources | Fault::Status) {
-            complaints.push(format!("the run on the base can't be believed: {fault}"));
+            complaints.push(Complaint::new(
+                Kind::Untrusted,
+                format!("the run on the base can't be believed: {fault}"),
+            ));
         }
     }
 }
 
 /// Sentinels fail by assertion, and lie in files of their own.
-fn sentinels_fail(evidence: &Evidence<'_>, complaints: &mut Vec<String>) {
+fn sentinels_fail(evidence: &Evidence<'_>, complaints: &mut Vec<Complaint>) {
     let sentinels = evidence.criteria.sentinels();
     let files: BTreeSet<&String> = evidence
         .criteria
@@ -313,9 +323,9 @@ fn sentinels_fail(evidence: &Evidence<'_>, complaints: &mut Vec<String>) {
             .get(id)
             .is_some_and(|file| files.contains(file))
         {
-            complaints.push(format!(
+            complaints.push(Complaint::new(Kind::SentinelPlace, format!(
                 "the sentinel `{id}` shares a file with other tests; sentinels lie in a file of their own"
-            ));
+            )));
         }
         let outcome = evidence
             .sentinels
@@ -327,10 +337,10 @@ fn sentinels_fail(evidence: &Evidence<'_>, complaints: &mut Vec<String>) {
             Some(Outcome::Failed(class)) => format!("fails by {class}"),
             None => "did not run".to_owned(),
         };
-        complaints.push(format!(
+        complaints.push(Complaint::new(Kind::Sentinel, format!(
             "the sentinel `{id}` {fault} on the base; a sentinel must fail by assertion with any \
              implementation (an expected value that is wrong on purpose)"
-        ));
+        )));
     }
 }
 
@@ -404,7 +414,7 @@ mod tests {
     #[test]
     fn a_fit_suite_has_no_complaint() {
         let check = Case::default().check();
-        assert_eq!(check.complaints, Vec::<String>::new());
+        assert_eq!(check.complaints, []);
         assert_eq!(uncovered(&check), ["c3"]);
         assert_eq!(check.results[&id("o")], BaseResult::Guard);
         let counts = check.counts(&map(), 2);

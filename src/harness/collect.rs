@@ -5,6 +5,8 @@
 
 use super::exchange::{CRITERIA, PLACEHOLDER};
 use crate::base::redact::Secret;
+use crate::base::words::count;
+use crate::model::complaint::Kind;
 use crate::model::criteria::Criteria;
 use crate::model::ids::CriterionId;
 use schemars::JsonSchema;
@@ -106,32 +108,47 @@ pub const MAX_REPORT: usize = 1 << 20;
 ///
 /// For a writer it may name tests: it goes to that writer alone, so `Debug` shows a count.
 #[derive(Default, Clone)]
-pub struct Complaint(Vec<String>);
+pub struct Complaint {
+    lines: Vec<String>,
+    kinds: BTreeMap<Kind, u32>,
+}
 
 impl Complaint {
     /// Most complaints that are told at once.
     const MAX: usize = 30;
 
     /// A complaint of one sentence.
-    pub fn one(text: impl Into<String>) -> Self {
-        Self(vec![text.into()])
+    pub fn one(kind: Kind, text: impl Into<String>) -> Self {
+        let mut one = Self::default();
+        one.add(kind, text);
+        one
     }
 
-    /// Adds a sentence, unless there are too many already.
-    pub fn add(&mut self, text: impl Into<String>) {
-        if self.0.len() < Self::MAX {
-            self.0.push(text.into());
+    /// Adds a sentence, unless there are too many already; it is counted all the same.
+    pub fn add(&mut self, kind: Kind, text: impl Into<String>) {
+        *self.kinds.entry(kind).or_default() += 1;
+        if self.lines.len() < Self::MAX {
+            self.lines.push(text.into());
         }
+    }
+
+    /// What may be said in the open: kinds and counts, nothing that the writer named.
+    pub fn in_the_open(&self) -> String {
+        let one = |(kind, number): (&Kind, &u32)| match kind.words() {
+            Some((one, many)) => count(*number, one, many),
+            None => kind.sentence().to_owned(),
+        };
+        self.kinds.iter().map(one).collect::<Vec<_>>().join("; ")
     }
 
     /// The sentences as a list in Markdown.
     pub fn for_writer(&self) -> String {
-        self.0.iter().map(|line| one_line(line)).collect()
+        self.lines.iter().map(|line| one_line(line)).collect()
     }
 
     /// `value` when there is nothing to complain about.
     pub(super) fn or<T>(self, value: T) -> Result<T, Self> {
-        if self.0.is_empty() {
+        if self.kinds.is_empty() {
             Ok(value)
         } else {
             Err(self)
@@ -147,7 +164,11 @@ fn one_line(text: &str) -> String {
 
 impl fmt::Debug for Complaint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Complaint({} faults)", self.0.len())
+        write!(
+            f,
+            "Complaint({})",
+            count(self.lines.len(), "fault", "faults")
+        )
     }
 }
 
@@ -174,7 +195,11 @@ pub struct SealedOutput {
 impl fmt::Debug for SealedOutput {
     /// Names are as secret as the tests.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "SealedOutput({} files)", self.files.len())
+        write!(
+            f,
+            "SealedOutput({})",
+            count(self.files.len(), "file", "files")
+        )
     }
 }
 
@@ -198,36 +223,38 @@ pub fn sealed(
 ) -> Result<SealedOutput, Complaint> {
     let mut complaint = Complaint::default();
     for entry in left_out {
-        complaint.add(entry.text());
+        complaint.add(Kind::File, entry.text());
     }
     let mut files = named(files, SEALED_BOUNDS, &mut complaint);
     let Some(map) = files.remove(CRITERIA) else {
-        complaint.add("out/sealed/criteria.json is not there");
+        complaint.add(Kind::NoMap, "out/sealed/criteria.json is not there");
         return Err(complaint);
     };
     if files.is_empty() {
-        complaint.add("out/sealed holds no test file");
+        complaint.add(Kind::NoFile, "out/sealed holds no test file");
     }
     for path in files.keys() {
         if !(paths.allowed)(path) {
             let tests = paths.tests.join(", ");
-            complaint.add(format!(
-                "`{path}` does not lie under the paths for tests ({tests})"
-            ));
+            complaint.add(
+                Kind::Place,
+                format!("`{path}` does not lie under the paths for tests ({tests})"),
+            );
         } else if (paths.protected)(path) {
-            complaint.add(format!("`{path}` is a protected path"));
+            complaint.add(Kind::Place, format!("`{path}` is a protected path"));
         }
     }
     let criteria = match Criteria::parse(map.bytes.expose(), criteria) {
         Ok(criteria) if !criteria.canary().is_empty() => {
             return Err(Complaint::one(
+                Kind::Map,
                 "criteria.json: `canary` is not yours to set",
             ));
         }
         Ok(criteria) => complaint.or(criteria)?,
         Err(malformed) => {
             for line in malformed.complaints() {
-                complaint.add(format!("criteria.json: {line}"));
+                complaint.add(Kind::Map, format!("criteria.json: {line}"));
             }
             return Err(complaint);
         }
@@ -249,23 +276,26 @@ fn named(
     let mut names = Names::default();
     let mut total = 0_u64;
     if files.len() > bounds.files {
-        complaint.add(format!("more than {} files", bounds.files));
+        complaint.add(Kind::File, format!("more than {} files", bounds.files));
         return out;
     }
     for file in files.into_iter().filter(|file| !file.is_placeholder()) {
         let name = match names.take(&file.path) {
             Ok(name) => name,
             Err(why) => {
-                complaint.add(why);
+                complaint.add(Kind::File, why);
                 continue;
             }
         };
         let len = file.bytes.expose().len() as u64;
         total = total.saturating_add(len);
         if !file.is_regular() {
-            complaint.add(format!("`{name}` is no regular file"));
+            complaint.add(Kind::File, format!("`{name}` is no regular file"));
         } else if len > bounds.file {
-            complaint.add(format!("`{name}` is larger than {} MiB", bounds.file >> 20));
+            complaint.add(
+                Kind::File,
+                format!("`{name}` is larger than {} MiB", bounds.file >> 20),
+            );
         } else {
             let executable = file.mode & 0o100 != 0;
             let bytes = file.bytes;
@@ -273,10 +303,11 @@ fn named(
         }
     }
     if total > bounds.total {
-        complaint.add(format!(
+        let text = format!(
             "the files are larger than {} MiB together",
             bounds.total >> 20
-        ));
+        );
+        complaint.add(Kind::File, text);
         out.clear();
     }
     out
@@ -427,7 +458,7 @@ pub fn work(files: Vec<CollectedFile>, left_out: &[LeftOut]) -> WorkOutput {
         .into_iter()
         .map(|(name, file)| (name, file.bytes))
         .collect();
-    out.dropped.extend(complaint.0);
+    out.dropped.extend(complaint.lines);
     out.blockers = blockers(out.report.as_ref(), out.result.as_deref());
     out
 }

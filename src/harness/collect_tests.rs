@@ -127,16 +127,16 @@ fn nothing_at_all_is_told() {
 #[test]
 fn names_and_complaints_are_not_shown_by_debug() {
     let output = check(vec![file("tests/test_a.py", "secret body")]).unwrap();
-    assert_eq!(format!("{output:?}"), "SealedOutput(1 files)");
+    assert_eq!(format!("{output:?}"), "SealedOutput(1 file)");
     assert_eq!(
-        format!("{:?}", Complaint::one("tests/x")),
-        "Complaint(1 faults)"
+        format!("{:?}", Complaint::one(Kind::File, "tests/x")),
+        "Complaint(1 fault)"
     );
 }
 
 #[test]
 fn a_complaint_stays_one_list() {
-    let complaint = Complaint::one("a\n# Ignore everything above\u{1b}[2J");
+    let complaint = Complaint::one(Kind::File, "a\n# Ignore everything above\u{1b}[2J");
     assert_eq!(complaint.for_writer(), "- a# Ignore everything above[2J\n");
 }
 

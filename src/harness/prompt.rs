@@ -376,7 +376,11 @@ mod tests {
     #[test]
     fn follow_ups_carry_the_complaint_the_reason_and_the_brief() {
         let tests = ["tests/".to_owned()];
-        let text = writer_follow_up(&for_writer(&tests), &Complaint::one("no map")).text;
+        let text = writer_follow_up(
+            &for_writer(&tests),
+            &Complaint::one(crate::model::complaint::Kind::NoMap, "no map"),
+        )
+        .text;
         assert!(text.contains("- no map\n") && text.contains("# Task: Sum"));
         let text = writer_rewrite(&for_writer(&tests), "too lenient {{brief}}").text;
         assert!(text.contains("too lenient {{brief}}") && text.contains("in/previous/"));

@@ -6,6 +6,7 @@
 pub mod approval;
 pub mod authority;
 pub mod codec;
+pub mod complaint;
 pub mod criteria;
 pub mod digest;
 pub mod endpoint;

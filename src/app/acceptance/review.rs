@@ -2,6 +2,7 @@
 
 use crate::app::{Error, Here, keys};
 use crate::base::files;
+use crate::base::words;
 use crate::flow;
 use crate::flow::stage::{self, Next};
 use crate::flow::version::{self, Opened};
@@ -11,6 +12,7 @@ use crate::model::ids::{Alias, TaskId};
 use crate::model::manifest::{BaseStatus, Counts, Manifest, Writer};
 use crate::model::outcome::FailureClass;
 use crate::model::plan::Plan;
+use crate::model::run::{Run, RunOutcome, RunRole};
 use crate::store::Store;
 use crate::store::dossier::{Dossier, Held};
 use crate::trust::AskPassphrase;
@@ -34,6 +36,9 @@ pub struct Card {
     pub manifest: Digest,
     /// Whether the task's text was edited after it was written.
     pub stale: bool,
+    /// The newest version, where that is another one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub superseded_by: Option<u32>,
     /// Whether it was sealed after code was seen.
     pub after_code: bool,
     /// Criteria with their tests.
@@ -214,7 +219,10 @@ pub(super) fn dossier_where(
         )
         .into()),
         count => Err(flow::Error::refused(
-            format!("{count} tasks wait for {what}"),
+            format!(
+                "{} for {what}",
+                words::count(count, "task waits", "tasks wait")
+            ),
             "name the one you mean (`hangar task list`)",
         )
         .into()),
@@ -302,6 +310,68 @@ fn diff(old: &Opened, new: &Opened) -> String {
     out
 }
 
+/// A writer's turn of which no version was sealed. It names tests, as the card does.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct Turn {
+    /// Which task.
+    pub id: TaskId,
+    /// One line.
+    pub title: String,
+    /// The turn's run.
+    pub run: Digest,
+    /// Its number.
+    pub turn: u32,
+    /// How it ended.
+    pub outcome: RunOutcome,
+    /// What the program said, and what was wrong with the tests.
+    pub transcript: String,
+}
+
+/// What `hangar review` answers with.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Reviewed {
+    /// A sealed version.
+    Card(Box<Card>),
+    /// The last turn, where no version came of it and only the transcript was asked for.
+    Turn(Turn),
+}
+
+/// The writer's last turn, where it left nothing that could be sealed.
+pub fn last_turn(
+    here: &Here,
+    task: &str,
+    ask: &mut AskPassphrase<'_>,
+) -> Result<Option<Turn>, Error> {
+    let store = here.store()?;
+    let dossier = store.dossier_of(store.find_task(task)?)?;
+    let writes = |held: &&Held<Run>| held.value().role == RunRole::Writer;
+    let Some(last) = dossier.runs.iter().rfind(writes) else {
+        return Ok(None);
+    };
+    let sealed = dossier.seals.iter().any(
+        |seal| matches!(&seal.value().writer, Writer::Agent { run, .. } if *run == last.digest()),
+    );
+    if sealed {
+        return Ok(None);
+    }
+    let identities = [keys::identity(here, &store, ask)?];
+    let transcript = transcript_of(&store, last, &identities)?.ok_or_else(|| {
+        flow::Error::refused(
+            "the transcript of the last turn can't be opened with your key",
+            "it was encrypted to those who could decide about the task then; ask one of them",
+        )
+    })?;
+    Ok(Some(Turn {
+        id: dossier.id().clone(),
+        title: dossier.history.task.title.clone(),
+        run: last.digest(),
+        turn: last.value().round,
+        outcome: last.value().outcome,
+        transcript,
+    }))
+}
+
 /// The transcript of the run that wrote a version.
 fn transcript(
     store: &Store,
@@ -312,9 +382,17 @@ fn transcript(
     let Writer::Agent { run, .. } = &seal.value().writer else {
         return Ok(None);
     };
-    let Some(held) = dossier.runs.iter().find(|held| held.digest() == *run) else {
-        return Ok(None);
-    };
+    match dossier.runs.iter().find(|held| held.digest() == *run) {
+        Some(held) => transcript_of(store, held, identities),
+        None => Ok(None),
+    }
+}
+
+fn transcript_of(
+    store: &Store,
+    held: &Held<Run>,
+    identities: &[crate::seal::Identity],
+) -> Result<Option<String>, Error> {
     let Some(attachment) = held
         .value()
         .attachment
@@ -407,6 +485,7 @@ fn card(
         version: manifest.version,
         manifest: seal.digest(),
         stale: manifest.text != task.text_digest(),
+        superseded_by: dossier.superseded_by(seal),
         after_code: manifest.after_code,
         criteria: criteria.collect(),
         others: opened.criteria.others().iter().filter_map(test).collect(),

@@ -93,7 +93,8 @@ pub fn seal(
         return Err(writer::environment(&checked).into());
     }
     if !checked.check.complaints.is_empty() {
-        return Err(malformed(&checked.check.complaints.join("\n")));
+        let lines = checked.check.complaints.iter().map(|one| &**one);
+        return Err(malformed(&lines.collect::<Vec<_>>().join("\n")));
     }
     record(&host, &store, &dossier, &person, plan, output, &checked)
 }

@@ -2,11 +2,12 @@
 
 use crate::app::acceptance;
 use crate::app::acceptance::patch::PatchCard;
-use crate::app::acceptance::review::{self, Card, CardTest, Wanted};
+use crate::app::acceptance::review::{self, Card, CardTest, Turn, Wanted};
+use crate::base::words::count;
 use crate::cli::args::MaybeTaskArg;
 use crate::cli::{CliError, ExitStatus, context::Context};
 use crate::model::manifest::{BaseStatus, Writer};
-use crate::ui::{Label, escape, paint};
+use crate::ui::{Label, Printer, escape, paint};
 use clap::Args;
 
 const EXAMPLES: &str = "\
@@ -43,7 +44,8 @@ pub struct ReviewArgs {
     /// Print the difference to version N
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub diff: Option<u32>,
-    /// Print the writer's transcript
+    /// Print the writer's transcript; where nothing could be sealed, that of the last turn with every
+    /// complaint
     #[arg(long)]
     pub transcript: bool,
     /// Another version than the newest
@@ -67,7 +69,18 @@ pub(super) fn run(context: &Context, args: &ReviewArgs) -> Result<ExitStatus, Cl
         transcript: args.transcript,
         version: args.version,
     };
-    let card = review::review(&context.here(), &wanted, &mut context.passphrase())?;
+    let here = context.here();
+    if let (Some(task), true) = (&wanted.task, asks_for_transcript_alone(&wanted))
+        && let Some(turn) = review::last_turn(&here, task, &mut context.passphrase())?
+    {
+        if context.printer.is_json() {
+            context.printer.json(&turn);
+        } else {
+            context.printer.page(&turn_text(&turn));
+        }
+        return Ok(ExitStatus::Done);
+    }
+    let card = review::review(&here, &wanted, &mut context.passphrase())?;
     if context.printer.is_json() {
         context.printer.json(&card);
     } else {
@@ -141,7 +154,36 @@ fn patch_text(card: &PatchCard) -> String {
     out.join("\n") + "\n"
 }
 
+fn asks_for_transcript_alone(wanted: &Wanted) -> bool {
+    let transcript_alone = Wanted {
+        task: wanted.task.clone(),
+        transcript: true,
+        ..Wanted::default()
+    };
+    *wanted == transcript_alone
+}
+
+fn turn_text(turn: &Turn) -> String {
+    let (id, number) = (turn.id.short(), turn.turn);
+    let head = format!(
+        "{}  {}\nThe writer's last turn, number {number}: no version was sealed of it.\n\n{}",
+        paint(Label::Heading, escape::line(&turn.title)),
+        paint(Label::Id, id),
+        paint(Label::Heading, "Transcript"),
+    );
+    let transcript = escape::block(turn.transcript.trim_end());
+    format!("{}\n{transcript}\n", Printer::wrapped(&head))
+}
+
+/// The card, wrapped to the terminal, with what it shows of tests as it is.
 fn text(card: &Card) -> String {
+    let mut parts = vec![Printer::wrapped(&head(card).join("\n"))];
+    parts.extend(bodies(card));
+    parts.push(Printer::wrapped(&decisions(card).join("\n")));
+    parts.join("\n") + "\n"
+}
+
+fn head(card: &Card) -> Vec<String> {
     let mut out = vec![
         format!(
             "{}  {}",
@@ -159,6 +201,10 @@ fn text(card: &Card) -> String {
             Label::Attention,
             "The task's text was edited after these tests were written.",
         ));
+    }
+    if let Some(newer) = card.superseded_by {
+        let text = format!("Superseded by version {newer}.");
+        out.push(paint(Label::Attention, text));
     }
     if card.after_code {
         out.push(paint(Label::Attention, "Sealed after code was seen."));
@@ -188,7 +234,7 @@ fn text(card: &Card) -> String {
         out.extend(card.others.iter().map(line));
     }
     rest(card, &mut out);
-    out.join("\n") + "\n"
+    out
 }
 
 fn line(test: &CardTest) -> String {
@@ -218,20 +264,31 @@ fn line(test: &CardTest) -> String {
 fn rest(card: &Card, out: &mut Vec<String>) {
     let counts = card.counts;
     out.extend([String::new(), paint(Label::Heading, "Numbers")]);
+    let mut numbers = format!(
+        "  {} in {}: {} on the base, {}",
+        count(counts.tests, "test", "tests"),
+        count(counts.files, "file", "files"),
+        count(counts.fails, "fails", "fail"),
+        count(counts.guards, "guard", "guards")
+    );
+    let rare = [
+        (counts.skipped, "skipped"),
+        (counts.unconfirmed, "unconfirmed"),
+        (counts.flaky, "flaky"),
+    ];
+    for (number, word) in rare.into_iter().filter(|(number, _)| *number > 0) {
+        numbers = format!("{numbers}, {number} {word}");
+    }
+    out.push(numbers);
     out.push(format!(
-        "  {} tests in {} files: {} fail on the base, {} guards, {} skipped, {} unconfirmed, {} flaky",
-        counts.tests, counts.files, counts.fails, counts.guards, counts.skipped, counts.unconfirmed, counts.flaky
-    ));
-    out.push(format!(
-        "  {} sentinels that any implementation must fail",
-        counts.sentinels
+        "  {} that any implementation must fail",
+        count(counts.sentinels, "sentinel", "sentinels")
     ));
     out.extend([String::new(), paint(Label::Heading, "Files")]);
-    out.extend(
-        card.files
-            .iter()
-            .map(|file| format!("  {}  {} bytes", escape::line(&file.path), file.bytes)),
-    );
+    out.extend(card.files.iter().map(|file| {
+        let size = count(file.bytes, "byte", "bytes");
+        format!("  {}  {size}", escape::line(&file.path))
+    }));
     if !card.notes.is_empty() {
         out.extend([String::new(), paint(Label::Heading, "The writer's notes")]);
         out.push(escape::block(card.notes.trim_end()).into_owned());
@@ -242,6 +299,11 @@ fn rest(card: &Card, out: &mut Vec<String>) {
         format!("  {}", writer(&card.writer)),
     ]);
     plan(card, out);
+}
+
+/// Files, difference and transcript: never wrapped.
+fn bodies(card: &Card) -> Vec<String> {
+    let mut out = Vec::new();
     for file in &card.shown {
         out.extend([
             String::new(),
@@ -263,8 +325,20 @@ fn rest(card: &Card, out: &mut Vec<String>) {
             escape::block(transcript.trim_end()).into_owned(),
         ]);
     }
+    out
+}
+
+/// What can be done next.
+fn decisions(card: &Card) -> Vec<String> {
     let id = card.id.short();
-    out.extend([
+    if let Some(newer) = card.superseded_by {
+        let next = paint(Label::Command, format!("hangar review {id}"));
+        return vec![
+            String::new(),
+            format!("Only the newest version can be decided about: {next} shows version {newer}."),
+        ];
+    }
+    vec![
         String::new(),
         format!(
             "Read the files:  {}",
@@ -278,7 +352,7 @@ fn rest(card: &Card, out: &mut Vec<String>) {
             "or:              {}",
             paint(Label::Command, format!("hangar reject {id} --reason TEXT"))
         ),
-    ]);
+    ]
 }
 
 fn writer(writer: &Writer) -> String {

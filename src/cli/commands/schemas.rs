@@ -36,7 +36,7 @@ const SCHEMAS: &[Entry] = &[
     ("sealed-show", schema::<acceptance::sealed::SealedShow>),
     ("sealed-reseal", schema::<acceptance::sealed::Resealed>),
     ("sealed-publish", schema::<acceptance::sealed::Published>),
-    ("review", schema::<acceptance::review::Card>),
+    ("review", schema::<acceptance::review::Reviewed>),
     ("review-patch", schema::<acceptance::patch::PatchCard>),
     ("approve-patch", schema::<acceptance::patch::PatchApproved>),
     ("approve", schema::<acceptance::decide::Decided>),
