@@ -2,6 +2,7 @@
 //! line of JSON.
 
 use crate::app::Error;
+use crate::base::words::count;
 use crate::model::event::Criterion;
 use crate::model::ids::CriterionId;
 use crate::model::task::{Flow, MAX_CRITERIA, Mode};
@@ -58,34 +59,73 @@ pub fn read_lines(text: &str) -> Result<Vec<Draft>, Error> {
 }
 
 /// Criteria of a file: the items of its Markdown list (also with check boxes), or, where it has
-/// none, one a line. Headings and empty lines are left out; an indented line goes on with the item
-/// above it.
+/// none, one a line. Headings, rules, comments and empty lines are left out; an indented line goes
+/// on with the item above it. Any other line beside a list is refused, for it could be a criterion.
 pub fn read_criteria(text: &str) -> Result<Vec<String>, Error> {
+    let text = blank_comments(text);
     let has_items = text.lines().any(|line| item(line).is_some());
     let mut criteria: Vec<String> = Vec::new();
-    for line in text.lines() {
+    // Whether the last criterion can go on: not behind a heading.
+    let mut open = false;
+    for (index, line) in text.lines().enumerate() {
         let trimmed = line.trim();
-        if trimmed.is_empty() || trimmed.starts_with('#') {
+        if trimmed.starts_with('#') || is_rule(trimmed) {
+            open = false;
             continue;
         }
-        let goes_on = line.starts_with([' ', '\t']) && item(line).is_none();
+        if trimmed.is_empty() {
+            continue;
+        }
+        let goes_on = open && line.starts_with([' ', '\t']) && item(line).is_none();
         match (item(line), criteria.last_mut()) {
             (Some(text), _) => criteria.push(text.to_owned()),
             (None, Some(last)) if goes_on => {
                 let _ = write!(last, " {trimmed}");
             }
             (None, _) if !has_items => criteria.push(trimmed.to_owned()),
-            (None, _) => {}
+            (None, _) => return Err(stray(index + 1, trimmed)),
         }
+        open = true;
     }
     criteria.retain(|text| !text.is_empty());
     if criteria.len() > MAX_CRITERIA {
         return Err(Error::invalid(format!(
-            "{} criteria; at most {MAX_CRITERIA} are taken",
-            criteria.len()
+            "{}; at most {MAX_CRITERIA} are taken",
+            count(criteria.len(), "criterion", "criteria")
         )));
     }
     Ok(criteria)
+}
+
+fn stray(line: usize, text: &str) -> Error {
+    let short: String = text.chars().take(60).collect();
+    let more = if short.len() < text.len() { "…" } else { "" };
+    Error::invalid(format!(
+        "line {line} of the criteria is no item of the list, no heading and not indented: \
+         \"{short}{more}\". Begin it with `- ` to make it a criterion, indent it to go on with the \
+         one above, or put it into the mandate"
+    ))
+}
+
+/// A line across the page, or the underline of a heading.
+fn is_rule(line: &str) -> bool {
+    let first = line.chars().next().filter(|c| "-*_=".contains(*c));
+    first.is_some_and(|first| line.len() >= 3 && line.chars().all(|c| c == first))
+}
+
+/// The text with every `<!-- comment -->` empty; lines keep their numbers.
+fn blank_comments(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(begin) = rest.find("<!--") {
+        out.push_str(&rest[..begin]);
+        let end = rest[begin..].find("-->").map(|end| begin + end + 3);
+        let comment = &rest[begin..end.unwrap_or(rest.len())];
+        out.extend(comment.chars().filter(|c| *c == '\n'));
+        rest = end.map_or("", |end| &rest[end..]);
+    }
+    out.push_str(rest);
+    out
 }
 
 /// The text of a list item: `- x`, `* x`, `+ x`, `1. x`, `1) x`, each also with `[ ]` or `[x]`.
@@ -189,8 +229,7 @@ mod tests {
 
     #[test]
     fn a_checklist_gives_its_items_and_a_plain_file_its_lines() {
-        let list =
-            "# Criteria\nSome words.\n- [ ] adds\n  two numbers\n* [x] `1+1` is 2\n3. last\n-\n";
+        let list = "# Criteria\n\n- [ ] adds\n  two numbers\n* [x] `1+1` is 2\n3. last\n-\n";
         assert_eq!(
             read_criteria(list).unwrap(),
             ["adds two numbers", "`1+1` is 2", "last"]
@@ -200,8 +239,26 @@ mod tests {
             read_criteria("2026 is a year\n").unwrap(),
             ["2026 is a year"]
         );
+        let noted = "Head\n===\n<!-- one\n- two -->\n- a\n\n  more\n## End\n";
+        assert_eq!(
+            read_criteria(&noted.replace("Head\n", "")).unwrap(),
+            ["a more"]
+        );
         let many = "- x\n".repeat(MAX_CRITERIA + 1);
         assert!(read_criteria(&many).is_err());
+    }
+
+    #[test]
+    fn a_line_beside_a_list_is_named_and_never_dropped() {
+        for (text, line) in [
+            ("- adds\nsubtracts\n", "line 2 of the criteria"),
+            ("The parser:\n- reads\n", "line 1 of the criteria"),
+            ("- adds\n# More\n  words\n", "line 3 of the criteria"),
+            ("<!--\n\n-->\n- adds\n\nmore\n", "line 6 of the criteria"),
+        ] {
+            let error = read_criteria(text).unwrap_err().to_string();
+            assert!(error.contains(line), "{text}: {error}");
+        }
     }
 
     #[test]

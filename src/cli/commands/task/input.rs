@@ -11,7 +11,11 @@ pub struct TextArgs {
     /// A criterion: one sentence that can be tested. May be given again and again
     #[arg(short, long = "criterion", value_name = "TEXT")]
     pub criterion: Vec<String>,
-    /// Criteria from a file: a Markdown list (also with check boxes), or one a line
+    /// Criteria from a file: a Markdown list, or one a line
+    ///
+    /// Where the file holds a list (`-`, `*`, `+` or `1.`, also with check boxes), each item at any
+    /// depth is a criterion, and an indented line below goes on with it. Headings, empty lines and
+    /// comments are left out. Any other line is refused, so that none is lost.
     #[arg(long, value_name = "FILE")]
     pub criteria: Option<PathBuf>,
     /// What is to be done, in Markdown, from a file (`-` is standard input)
@@ -48,7 +52,11 @@ impl TextArgs {
 
 /// Adds to an error where the edited text was kept.
 pub(super) fn with_text(error: CliError, draft: &Draft) -> CliError {
-    match crate::ui::keep(&draft::template(draft), ".md") {
+    kept(error, &draft::template(draft))
+}
+
+fn kept(error: CliError, text: &str) -> CliError {
+    match crate::ui::keep(text, ".md") {
         Ok(path) => error.hint(format!("your text is kept in {}", path.display())),
         Err(_) => error,
     }
@@ -57,7 +65,8 @@ pub(super) fn with_text(error: CliError, draft: &Draft) -> CliError {
 /// Lets the person edit title, mandate and criteria. `None` when they left no title.
 pub(super) fn edit(draft: &Draft) -> Result<Option<Draft>, CliError> {
     let edited = crate::ui::edit(&draft::template(draft), ".md")?;
-    let Some((title, mandate, criteria)) = draft::read_template(&edited)? else {
+    let read = draft::read_template(&edited).map_err(|error| kept(error.into(), &edited))?;
+    let Some((title, mandate, criteria)) = read else {
         return Ok(None);
     };
     Ok(Some(Draft {

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 const EXAMPLES: &str = "\
 Examples:
   hangar task new \"Reject empty names\" -c \"an empty name raises ValueError\"
-  hangar task new \"Parse dates\" --criteria criteria.md -F mandate.md --key KAN-80
+  hangar task new \"Parse dates\" --criteria criteria.md -F mandate.md
   hangar task new --from backlog.jsonl
 
 A line of a JSON lines file is an object with `title` and, as needed, `mandate`, `criteria` (a list \
