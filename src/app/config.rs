@@ -73,6 +73,7 @@ pub fn set(here: &Here, key: &str, value: &str) -> Result<ConfigSet, Error> {
     })
 }
 
+/// Unknown keys are told, and returned.
 fn load(here: &Here) -> Result<(Layers, Vec<Warning>), Error> {
     let file = here.paths()?.config_file;
     let user_text = read(&file)?;
@@ -95,6 +96,7 @@ fn load(here: &Here) -> Result<(Layers, Vec<Warning>), Error> {
     if let Some(text) = &repository_text {
         warnings.extend(repository::Repository::parse(name, text)?.warnings);
     }
+    here.unknown.note(&warnings);
     Ok((layers, warnings))
 }
 

@@ -53,6 +53,12 @@ pub enum Error {
     /// A file.
     #[error(transparent)]
     File(#[from] files::Error),
+    /// A repository without a commit.
+    #[error("this repository has no commit yet")]
+    Unborn {
+        /// What makes the first commit here.
+        remedies: Vec<String>,
+    },
     /// A file that was named can't be read.
     #[error("cannot read {}", path.display())]
     Read {

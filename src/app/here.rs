@@ -2,6 +2,7 @@
 
 use super::Error;
 use super::error::with_causes;
+use super::unknown::UnknownKeys;
 use crate::base::clock::Clock;
 use crate::config::env_vars;
 use crate::config::paths::{Env, Paths};
@@ -27,6 +28,8 @@ pub struct Here {
     pub clock: Clock,
     /// Leave the remote alone.
     pub offline: bool,
+    /// Who hears of unknown keys in configuration files.
+    pub unknown: UnknownKeys,
 }
 
 impl Here {
@@ -37,6 +40,7 @@ impl Here {
             env: std::env::vars_os().collect(),
             clock: Clock::from_env(),
             offline,
+            unknown: UnknownKeys::default(),
         }
     }
 
@@ -58,10 +62,9 @@ impl Here {
 
     /// The user configuration; empty when there is no file.
     pub fn user(&self) -> Result<User, Error> {
-        Ok(User::load(
-            &self.paths()?.config_file,
-            self.home().as_deref(),
-        )?)
+        let user = User::load(&self.paths()?.config_file, self.home().as_deref())?;
+        self.unknown.note(&user.warnings);
+        Ok(user)
     }
 
     /// The repository that the folder lies in.
@@ -74,7 +77,9 @@ impl Here {
     pub fn store(&self) -> Result<Store, Error> {
         let store = Store::open(self.repository()?, self.clock)?;
         if let Some(head) = store.repo.head()?
-            && let Some(named) = config_at(&store.repo, head)?.and_then(|config| config.repo)
+            && let Some(named) = self
+                .config_at(&store.repo, head)?
+                .and_then(|config| config.repo)
             && named != store.policy.repo()
         {
             return Err(Error::OtherPolicy {
@@ -83,6 +88,24 @@ impl Here {
             });
         }
         Ok(store)
+    }
+
+    /// `hangar.toml` at a commit; `None` when there is none. Unknown keys are told.
+    pub fn config_at(&self, repo: &Repository, commit: ObjectId) -> Result<Option<Config>, Error> {
+        let config = config_at(repo, commit)?;
+        if let Some(config) = &config {
+            self.unknown.note(&config.warnings);
+        }
+        Ok(config)
+    }
+
+    /// How Git is told to work where this command does: `git`, or `git -C DIR`.
+    pub fn git(&self) -> String {
+        if self.dir == Path::new(".") {
+            "git".to_owned()
+        } else {
+            format!("git -C {}", shell_word(&self.dir))
+        }
     }
 
     /// This repository's own folder for keys, `$XDG_DATA_HOME/hangar/<repo id>`.
@@ -142,8 +165,19 @@ pub(super) fn no_key(found: &Discovery) -> Error {
     }
 }
 
+/// A path as it is typed in a shell.
+pub fn shell_word(path: &Path) -> String {
+    let text = path.to_string_lossy();
+    let plain = |c: char| c.is_alphanumeric() || "/._-+,@%:=~".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        text.into_owned()
+    } else {
+        format!("'{}'", text.replace('\'', "'\\''"))
+    }
+}
+
 /// `hangar.toml` at a commit; `None` when there is none.
-pub fn config_at(repo: &Repository, commit: ObjectId) -> Result<Option<Config>, Error> {
+pub(super) fn config_at(repo: &Repository, commit: ObjectId) -> Result<Option<Config>, Error> {
     let Some(bytes) = repo.blob_at(commit, repository::FILE, crate::config::MAX_FILE)? else {
         return Ok(None);
     };

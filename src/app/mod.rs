@@ -14,7 +14,9 @@ pub mod policy;
 pub mod setup;
 pub mod sync;
 pub mod tasks;
+mod unknown;
 pub mod verify;
 
 pub use error::Error;
 pub use here::Here;
+pub use unknown::UnknownKeys;

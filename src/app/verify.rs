@@ -3,7 +3,6 @@
 mod in_toto;
 mod pin;
 
-use super::here::config_at;
 use super::{Error, Here, keys};
 use crate::flow::verify::{
     self, Fault, Link, LinkName, LinkState, Report, RevisionAnswer, Sameness,

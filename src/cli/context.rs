@@ -3,11 +3,13 @@
 use super::args::{Color, GlobalArgs};
 use super::error::CliError;
 use crate::app::Here;
+use crate::app::UnknownKeys;
 use crate::base::redact::Secret;
-use crate::ui::{Printer, Prompts, Settings};
+use crate::ui::{Printer, Prompts, Settings, escape};
 use anstream::ColorChoice;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Largest text that is read from a file or from standard input, in bytes.
 const MAX_INPUT: u64 = 16 << 20;
@@ -18,18 +20,19 @@ const MAX_PATCH: u64 = 512 << 20;
 #[derive(Debug)]
 pub struct Context {
     /// Prints.
-    pub printer: Printer,
+    pub printer: Arc<Printer>,
     /// The folder that the command is about.
     pub dir: PathBuf,
     /// Answer questions with yes.
     pub yes: bool,
     /// Leave the remote alone.
     pub offline: bool,
+    unknown: UnknownKeys,
 }
 
 impl Context {
     pub(super) fn new(global: &GlobalArgs) -> Self {
-        let printer = Printer::new(Settings {
+        let printer = Arc::new(Printer::new(Settings {
             json: global.json,
             quiet: global.quiet,
             verbose: global.verbose,
@@ -39,9 +42,12 @@ impl Context {
                 Color::Never => ColorChoice::Never,
             },
             progress: !global.no_progress,
-        });
+        }));
+        let told = Arc::clone(&printer);
+        let unknown = UnknownKeys::told_to(move |text| told.warn(escape::line(text)));
         Self {
             printer,
+            unknown,
             dir: global.dir.clone().unwrap_or_else(|| PathBuf::from(".")),
             yes: global.yes,
             offline: global.offline,
@@ -50,7 +56,10 @@ impl Context {
 
     /// Where a use case runs.
     pub fn here(&self) -> Here {
-        Here::of_process(self.dir.clone(), self.offline)
+        Here {
+            unknown: self.unknown.clone(),
+            ..Here::of_process(self.dir.clone(), self.offline)
+        }
     }
 
     /// Asks for the passphrase of a key file.
@@ -97,7 +106,7 @@ impl Context {
     }
 
     /// Asks the person.
-    pub const fn prompts(&self) -> Prompts<'_> {
+    pub fn prompts(&self) -> Prompts<'_> {
         Prompts::new(&self.printer, self.yes)
     }
 }

@@ -33,7 +33,9 @@ impl<'t> Source<'t> {
     }
 
     pub(super) fn into_warnings(self) -> Vec<Warning> {
-        self.warnings.into_inner()
+        let mut warnings = self.warnings.into_inner();
+        warnings.sort_by_key(|warning| warning.line);
+        warnings
     }
 
     pub(super) fn line(&self, offset: usize) -> usize {

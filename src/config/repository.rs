@@ -107,10 +107,11 @@ impl Repository {
             deliver: read_deliver(&deliver)?,
             warnings: Vec::new(),
         };
-        Ok(Self {
-            warnings: source.into_warnings(),
-            ..parsed
-        })
+        let mut warnings = source.into_warnings();
+        for warning in warnings.iter_mut().filter(|one| one.nearest.is_none()) {
+            warning.nearest = elsewhere(&warning.key);
+        }
+        Ok(Self { warnings, ..parsed })
     }
 
     /// The framework, where the file names one.
@@ -135,6 +136,20 @@ impl Repository {
         plan.protected = protected;
         Ok(plan)
     }
+}
+
+/// The key of the same name in another table.
+fn elsewhere(key: &str) -> Option<String> {
+    let last = key.rsplit('.').next().unwrap_or(key);
+    let tables = [
+        ("trust", TRUST),
+        ("task", TASK),
+        ("grader", GRADER),
+        ("grader.limits", LIMITS),
+        ("deliver", DELIVER),
+    ];
+    let found = tables.into_iter().find(|(_, keys)| keys.contains(&last));
+    found.map(|(table, _)| format!("{table}.{last}"))
 }
 
 pub(super) const ROOT: &[&str] = &["format", "trust", "task", "grader", "deliver"];

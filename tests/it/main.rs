@@ -13,6 +13,7 @@ mod cli_flow;
 mod cli_help;
 mod cli_init;
 mod cli_keys;
+mod cli_people;
 mod cli_repositories;
 mod cli_task;
 mod common;

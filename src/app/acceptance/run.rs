@@ -120,6 +120,7 @@ pub fn run(
     let id = history.task.id.clone();
     let host = host(here, &store, watch, None)?;
     let dossier = store.dossier_of(history)?;
+    here.config_at(&store.repo, dossier.history.task.base)?;
     let settings = &store.policy.newest().root.acceptance;
     // Before anything is signed: a task that can't be served here stays as it is.
     let next = match stage::next(&dossier, settings, store.clock.now()) {

@@ -82,6 +82,7 @@ pub fn seal(
         );
     }
     let host = host(here, &store, watch, None)?;
+    here.config_at(&store.repo, dossier.history.task.base)?;
     let project = Project::at_base(&store, &dossier.history.task)?;
     let plan = project.plan()?;
     let ground = Ground::new(&host, &store.repo, dossier.history.task.base, plan)?;

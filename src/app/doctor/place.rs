@@ -3,8 +3,10 @@
 use super::{Check, State};
 use crate::app::error::with_causes;
 use crate::app::here::{choose, config_at, no_key};
+use crate::app::setup::init::unborn;
 use crate::app::{Error, Here, keys};
 use crate::base::process;
+use crate::base::words;
 use crate::config::repository::Repository as Config;
 use crate::git::Repository;
 use crate::grade::adapter;
@@ -39,7 +41,7 @@ pub(super) fn look(here: &Here, checks: &mut Vec<Check>) -> Found {
             return Found::default();
         }
     };
-    checks.push(repository(&repo));
+    checks.push(repository(here, &repo));
     let store = match open(here, repo) {
         Ok(store) => store,
         Err(refused) => {
@@ -66,7 +68,7 @@ fn missing(name: &str, error: &dyn std::error::Error, remedy: &str) -> Check {
     Check::not(State::Missing, name, with_causes(error), remedy)
 }
 
-fn repository(repo: &Repository) -> Check {
+fn repository(here: &Here, repo: &Repository) -> Check {
     let format = repo.object_format().name();
     let place = repo.work_tree().unwrap_or_else(|| repo.git_dir());
     let kind = if repo.is_bare() { "bare, " } else { "" };
@@ -83,7 +85,10 @@ fn repository(repo: &Repository) -> Check {
             State::Missing,
             "repository",
             format!("{detail} has no commit yet"),
-            "`git commit --allow-empty -m \"Begin\"`",
+            match unborn(here, repo) {
+                Error::Unborn { remedies } => remedies.join("; "),
+                _ => String::new(),
+            },
         ),
         Err(error) => missing("repository", &error, ""),
     }
@@ -112,8 +117,10 @@ fn policy_check(store: &Store) -> Check {
     let newest = store.policy.newest();
     let (people, machines) = (newest.members.person.len(), newest.members.machine.len());
     let detail = format!(
-        "version {}, {people} people, {machines} machine keys",
-        newest.reference.version
+        "version {}, {}, {}",
+        newest.reference.version,
+        words::count(people, "person", "people"),
+        words::count(machines, "machine key", "machine keys")
     );
     match pins::pinned(&store.repo) {
         Ok(Some(_)) => Check::ok("policy", detail),

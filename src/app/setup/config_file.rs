@@ -1,9 +1,9 @@
 //! `hangar.toml` in the work tree: written once, later only its `[trust]` line.
 
 use super::propose::propose;
-use crate::app::Error;
+use crate::app::{Error, Here};
 use crate::base::files;
-use crate::config::repository::FILE;
+use crate::config::repository::{FILE, Repository as Config};
 use crate::config::{MAX_FILE, Template, template};
 use crate::git::Repository;
 use crate::model::digest::Digest;
@@ -26,6 +26,7 @@ pub enum FileAction {
 /// Writes `hangar.toml`, or puts the policy's digest into the one that is there. Comments and
 /// order of an existing file are kept. Also tells the framework that a new file was tuned to.
 pub(super) fn ensure(
+    here: &Here,
     repo: &Repository,
     work_tree: &Path,
     commit: ObjectId,
@@ -47,6 +48,7 @@ pub(super) fn ensure(
         let framework = found.found.then(|| found.framework.to_string());
         return Ok((FileAction::Created, framework));
     };
+    here.unknown.note(&parse(&text)?.warnings);
     match with_policy(&text, policy)? {
         None => Ok((FileAction::Kept, None)),
         Some(changed) => {
@@ -62,13 +64,30 @@ pub(super) fn named_policy(work_tree: &Path) -> Result<Option<Digest>, Error> {
     let Some(text) = read(&path)? else {
         return Ok(None);
     };
-    let config = crate::config::repository::Repository::parse(Path::new(FILE), &text)?;
-    Ok(config.repo)
+    Ok(parse(&text)?.repo)
+}
+
+/// Whether the commit holds the file as it is in the work tree, line endings apart.
+pub(super) fn is_committed(
+    repo: &Repository,
+    work_tree: &Path,
+    commit: ObjectId,
+) -> Result<bool, Error> {
+    let Some(here) = read(&work_tree.join(FILE))? else {
+        return Ok(true);
+    };
+    let there = repo.blob_at(commit, FILE, MAX_FILE)?;
+    let plain = |text: &str| text.replace("\r\n", "\n");
+    Ok(there.is_some_and(|there| plain(&String::from_utf8_lossy(&there)) == plain(&here)))
+}
+
+fn parse(text: &str) -> Result<Config, Error> {
+    Ok(Config::parse(Path::new(FILE), text)?)
 }
 
 fn with_policy(text: &str, policy: Digest) -> Result<Option<String>, Error> {
     // The reader's message names the line.
-    let config = crate::config::repository::Repository::parse(Path::new(FILE), text)?;
+    let config = parse(text)?;
     if config.repo == Some(policy) {
         return Ok(None);
     }

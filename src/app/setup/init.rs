@@ -6,7 +6,7 @@ use super::config_file::{self, FileAction};
 use super::found::{Founder, found};
 use super::join::{Standing, find, standing};
 use super::person;
-use crate::app::here::no_key;
+use crate::app::here::{no_key, shell_word};
 use crate::app::{Error, Here};
 use crate::git::Repository;
 use crate::model::digest::Digest;
@@ -17,6 +17,7 @@ use crate::store::{Store, pins};
 use crate::trust::{AskPassphrase, Candidate, How, PublicKey, Source};
 use schemars::JsonSchema;
 use serde::Serialize;
+use std::path::{Path, PathBuf};
 
 /// What the caller wants.
 #[derive(Debug, Default)]
@@ -68,8 +69,11 @@ pub struct InitReport {
     /// The framework that a new `hangar.toml` is tuned to; absent when none was recognised.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub framework: Option<String>,
-    /// Files of the work tree that were written and have to be committed.
+    /// Files of the work tree that have to be committed.
     pub to_commit: Vec<String>,
+    /// Root of the work tree, where there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub work_tree: Option<PathBuf>,
     /// The command by which an admin adds the caller or this machine.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub admin_command: Option<String>,
@@ -85,7 +89,9 @@ pub fn init(
     ask: &mut AskPassphrase<'_>,
 ) -> Result<InitReport, Error> {
     let repo = here.repository()?;
-    let head = repo.head()?.ok_or(crate::git::Error::NoCommits)?;
+    let Some(head) = repo.head()? else {
+        return Err(unborn(here, &repo));
+    };
     match find(here, &repo, request.new)? {
         Some(store) => join(here, request, &store, head),
         None => begin(here, request, &repo, head, ask),
@@ -167,20 +173,23 @@ fn complete(
     let fresh = pins::pinned(&store.repo)?.is_none();
     pins::record(&store.repo, &store.policy)?;
     let mut to_commit = Vec::new();
+    let mut changed = fresh;
     let mut framework = None;
     if let Some(work_tree) = store.repo.work_tree() {
-        let (action, found) = config_file::ensure(&store.repo, work_tree, head, id)?;
+        let (action, found) = config_file::ensure(here, &store.repo, work_tree, head, id)?;
         framework = found;
-        if action != FileAction::Kept {
+        changed |= action != FileAction::Kept;
+        if !config_file::is_committed(&store.repo, work_tree, head)? {
             to_commit.push(crate::config::repository::FILE.to_owned());
         }
         if request.agents && agents::ensure(work_tree)? != FileAction::Kept {
+            changed = true;
             to_commit.push(agents::FILE.to_owned());
         }
     }
     let candidate = standing.candidate.as_ref();
     Ok(InitReport {
-        outcome: if fresh || !to_commit.is_empty() {
+        outcome: if changed {
             Outcome::Pinned
         } else {
             Outcome::Unchanged
@@ -194,9 +203,38 @@ fn complete(
         keys_dir: here.data_dir(&id)?.display().to_string(),
         framework,
         to_commit,
+        work_tree: store.repo.work_tree().map(Path::to_owned),
         admin_command: standing.line,
         bare: store.repo.is_bare(),
     })
+}
+
+/// A repository without a commit, and what makes one there.
+pub(crate) fn unborn(here: &Here, repo: &Repository) -> Error {
+    let git = here.git();
+    let remedies = match repo.work_tree() {
+        None => vec![
+            format!(
+                "make it in a clone and push it: `git clone {} DIR`",
+                shell_word(repo.git_dir())
+            ),
+            "then run `hangar init` in that clone: it has the work tree that hangar.toml needs"
+                .to_owned(),
+        ],
+        Some(work_tree) if holds_files(work_tree) => vec![format!(
+            "commit what is there first, so that hangar.toml is tuned to it: `{git} add -A && \
+             {git} commit -m \"Begin\"`"
+        )],
+        Some(_) => vec![format!(
+            "make one: `{git} commit --allow-empty -m \"Begin\"`"
+        )],
+    };
+    Error::Unborn { remedies }
+}
+
+fn holds_files(work_tree: &Path) -> bool {
+    let entries = std::fs::read_dir(work_tree).into_iter().flatten().flatten();
+    entries.into_iter().any(|entry| entry.file_name() != ".git")
 }
 
 /// Where a key was found, for people.

@@ -2,7 +2,6 @@
 
 use super::draft::numbered;
 use super::new::{base, tags};
-use crate::app::here::config_at;
 use crate::app::{Error, Here};
 use crate::model::event::{Change, Criterion};
 use crate::model::ids::TaskId;
@@ -59,9 +58,10 @@ pub fn edit(
         None => None,
         Some(revision) => {
             let (commit, _) = base(&store.repo, Some(revision))?;
-            config_at(&store.repo, commit)?.ok_or_else(|| Error::NoConfigAtBase {
-                base: revision.clone(),
-            })?;
+            here.config_at(&store.repo, commit)?
+                .ok_or_else(|| Error::NoConfigAtBase {
+                    base: revision.clone(),
+                })?;
             Some(commit)
         }
     };

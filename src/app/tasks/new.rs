@@ -1,7 +1,6 @@
 //! `hangar task new`
 
 use super::draft::{Draft, numbered};
-use crate::app::here::config_at;
 use crate::app::{Error, Here};
 use crate::config::repository::{self, Repository as Config};
 use crate::git::Repository;
@@ -50,7 +49,7 @@ pub fn new(
     let mut keys = KnownKeys::new(&store, drafts)?;
     let planned: Vec<_> = drafts
         .iter()
-        .map(|draft| plan(&store.repo, draft, identity.principal(), &mut keys))
+        .map(|draft| plan(here, &store.repo, draft, identity.principal(), &mut keys))
         .collect::<Result<_, _>>()?;
     let mut made = Vec::new();
     for (create, mut task) in planned {
@@ -62,6 +61,7 @@ pub fn new(
 
 /// The creation and what will be told of it; the id is not known yet.
 fn plan(
+    here: &Here,
     repo: &Repository,
     draft: &Draft,
     requester: &Principal,
@@ -69,7 +69,9 @@ fn plan(
 ) -> Result<(Change, NewTask), Error> {
     let (base, base_branch) = base(repo, draft.base.as_deref())?;
     let named = draft.base.clone().unwrap_or_else(|| "HEAD".into());
-    let config = config_at(repo, base)?.ok_or(Error::NoConfigAtBase { base: named })?;
+    let config = here
+        .config_at(repo, base)?
+        .ok_or(Error::NoConfigAtBase { base: named })?;
     let flow = draft.flow.unwrap_or_else(|| flow_of(&config));
     let external = keys.take(draft.key.as_deref())?;
     let tags = tags(&draft.tags)?;

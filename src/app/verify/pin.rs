@@ -1,8 +1,8 @@
 //! What says that the policy on the refs is the right one. Never the revision under verification:
 //! whoever wrote that could have written another policy too.
 
-use super::config_at;
 use crate::app::{Error, Here};
+use crate::base::words;
 use crate::flow::verify::{Fault, Link, LinkName, LinkState};
 use crate::git::Repository;
 use crate::model::object_id::ObjectId;
@@ -23,7 +23,9 @@ pub(super) fn check(
     }
     let tips = branch_tips(store, &remote(here), None);
     if let Some(tip) = tips.into_iter().find(|tip| Some(*tip) != under)
-        && let Some(named) = config_at(&store.repo, tip)?.and_then(|config| config.repo)
+        && let Some(named) = here
+            .config_at(&store.repo, tip)?
+            .and_then(|config| config.repo)
     {
         let place = format!("hangar.toml at {}", tip.short());
         if named == store.policy.repo() {
@@ -42,7 +44,7 @@ pub(super) fn check(
         }
     }
     let (state, detail) = match (faults.is_empty(), sources.is_empty()) {
-        (false, _) => (LinkState::Broken, "1 fault".to_owned()),
+        (false, _) => (LinkState::Broken, words::count(1_u8, "fault", "faults")),
         (true, false) => (LinkState::Held, sources.join(" and ")),
         (true, true) => (
             LinkState::NotChecked,

@@ -68,9 +68,6 @@ pub(super) fn run(context: &Context, args: ConfigArgs) -> Result<ExitStatus, Cli
 
 fn list(context: &Context, show_origin: bool) -> Result<ExitStatus, CliError> {
     let list = config::list(&context.here())?;
-    for warning in &list.warnings {
-        context.printer.warn(escape::line(warning));
-    }
     if context.printer.is_json() {
         context.printer.json(&list);
     } else if show_origin {

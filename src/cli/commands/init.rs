@@ -1,5 +1,6 @@
 //! `hangar init`
 
+use crate::app::here::shell_word;
 use crate::app::setup::{InitReport, InitRequest, Outcome, init};
 use crate::app::{self, keys};
 use crate::cli::{CliError, ExitStatus, context::Context};
@@ -7,7 +8,7 @@ use crate::model::ids::Principal;
 use crate::trust::PublicKey;
 use crate::ui::{Label, escape, paint};
 use clap::Args;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
 Keys are looked for in this order: Git's user.signingKey when gpg.format is ssh (a file, or a \
@@ -66,7 +67,7 @@ pub(super) fn run(context: &Context, args: &InitArgs) -> Result<ExitStatus, CliE
     if context.printer.is_json() {
         context.printer.json(&report);
     } else {
-        context.printer.data(&text(&report));
+        context.printer.text(text(&report));
     }
     Ok(ExitStatus::Done)
 }
@@ -142,10 +143,42 @@ fn next_steps(report: &InitReport, out: &mut Vec<String>) {
         );
     }
     if !report.to_commit.is_empty() {
-        let files = report.to_commit.join(" ");
         out.push(String::new());
-        out.push("Read it through, then commit it:".into());
-        let command = format!("git add {files} && git commit -m \"Set up hangar\"");
-        out.push(format!("  {}", paint(Label::Command, command)));
+        out.push(match report.to_commit.as_slice() {
+            [_] => "Read it through, then commit it:".into(),
+            _ => "Read them through, then commit them:".into(),
+        });
+        out.push(format!(
+            "  {}",
+            paint(Label::Command, commit_command(report))
+        ));
     }
+    if report.outcome == Outcome::Founded && !report.bare {
+        out.push(String::new());
+        out.push("Then `hangar doctor` shows what works here; `hangar task new` begins.".into());
+    }
+}
+
+/// The command that commits what was written, as it is typed in the folder of this process.
+fn commit_command(report: &InitReport) -> String {
+    let root = report.work_tree.as_deref().unwrap_or(Path::new("."));
+    let canonical = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let inside = std::env::current_dir().ok().and_then(|here| {
+        let below = canonical(&here)
+            .strip_prefix(canonical(root))
+            .ok()?
+            .to_owned();
+        Some(below.components().map(|_| "../").collect::<String>())
+    });
+    let names = |before: &str| {
+        let files = report.to_commit.iter();
+        let files: Vec<_> = files.map(|file| format!("{before}{file}")).collect();
+        files.join(" ")
+    };
+    if let Some(up) = inside {
+        return format!("git add {} && git commit -m \"Set up hangar\"", names(&up));
+    }
+    let git = format!("git -C {}", shell_word(root));
+    let names = names("");
+    format!("{git} add {names} && {git} commit -m \"Set up hangar\"")
 }

@@ -36,6 +36,11 @@ fn missing_or_refused(error: Error) -> CliError {
                 error.hint(format!("left out: {reason}"))
             })
         }
+        Error::Unborn { remedies } => {
+            let remedies = remedies.clone();
+            let error = CliError::of(ExitStatus::Missing, error);
+            remedies.into_iter().fold(error, CliError::hint)
+        }
         Error::KeyExists(_) => {
             CliError::of(ExitStatus::Refused, error).hint("name another file with --file")
         }
