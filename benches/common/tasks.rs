@@ -17,7 +17,7 @@ use hangar::model::policy::{
 };
 use hangar::model::task::{Flow, Mode};
 use hangar::store::Store;
-use hangar::store::found::Draft;
+use hangar::store::draft::Draft;
 use hangar::store::identity::Identity;
 use hangar::store::layout::Layout;
 use hangar::trust::{self, MachineKey, Namespace};
@@ -277,6 +277,6 @@ fn found(repo: &Path, person: &MachineKey, worker: &MachineKey) {
     let repo = Repository::discover(repo).expect("it is a repository");
     let layout = Layout::of(&repo).expect("it has refs");
     let draft = Draft::founding(&root, members, person.signer()).expect("it is signed");
-    let published = draft.publish(&repo, &layout, None, &alice(), clock());
+    let published = draft.publish(&repo, &layout, None, alice().as_str(), clock());
     published.expect("it is published");
 }

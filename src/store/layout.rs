@@ -15,6 +15,8 @@ pub const BRANCH_PREFIX: &str = "refs/heads/hangar-state/";
 pub enum RefKind {
     /// The chain of the policy.
     Policy,
+    /// A version of the policy that collects signatures.
+    Proposal(Digest),
     /// A task's events.
     Task(TaskId),
     /// Sealed versions, decisions, runs or grades of a task.
@@ -49,6 +51,22 @@ impl Layout {
     /// The chain of the policy.
     pub fn policy(&self) -> String {
         format!("{}policy", self.prefix)
+    }
+
+    /// All versions of the policy that still collect signatures.
+    pub fn proposals(&self) -> String {
+        format!("{}policy-proposals/", self.prefix)
+    }
+
+    /// The proposal with this digest.
+    pub fn proposal(&self, digest: &Digest) -> String {
+        format!("{}{}", self.proposals(), digest.hex())
+    }
+
+    /// The digest that a ref name under [`Layout::proposals`] stands for.
+    pub fn proposal_of(&self, name: &str) -> Option<Digest> {
+        let hex = name.strip_prefix(&self.proposals())?;
+        format!("sha256:{hex}").parse().ok()
     }
 
     /// All tasks.
@@ -107,6 +125,9 @@ impl Layout {
         if rest == "policy" {
             return Some(RefKind::Policy);
         }
+        if let Some(digest) = self.proposal_of(name) {
+            return Some(RefKind::Proposal(digest));
+        }
         let (folder, name) = rest.split_once('/')?;
         let task = |name: &str| name.parse().ok();
         Some(match folder {
@@ -148,6 +169,8 @@ mod tests {
         let key: Fingerprint = key.parse().unwrap();
         let kind = |name: &str| layout.kind_of(name);
         assert_eq!(kind(&layout.policy()), Some(RefKind::Policy));
+        let proposal = Some(RefKind::Proposal(digest));
+        assert_eq!(kind(&layout.proposal(&digest)), proposal);
         assert_eq!(kind(&layout.task(&task)), Some(RefKind::Task(task.clone())));
         for name in [
             layout.sealed(&task),

@@ -6,13 +6,15 @@
 pub mod chain;
 pub mod check;
 pub mod dossier;
+pub mod draft;
 pub mod error;
-pub mod found;
+
 pub mod identity;
 pub mod join;
 pub mod layout;
 pub mod pins;
 pub mod policy;
+pub mod proposal;
 pub mod sync;
 pub mod tasks;
 pub mod write;

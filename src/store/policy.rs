@@ -6,7 +6,7 @@
 
 use super::Error;
 use super::chain::{self, Folder};
-use super::found::Draft;
+use super::draft::Draft;
 use super::layout::Layout;
 use crate::git::{EntryKind, Repository};
 use crate::model::codec;
@@ -16,10 +16,12 @@ use crate::model::object_id::ObjectId;
 use crate::model::policy::{Members, Policy, Role, Root};
 use crate::model::signer::PolicyRef;
 use crate::trust::{Namespace, PublicKey, verify};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Largest signature file.
 const MAX_SIGNATURE: u64 = 8 << 10;
+/// Most signatures of one document that are looked at.
+const MAX_SIGNATURES: usize = 256;
 
 /// Every version of the policy, oldest first.
 ///
@@ -80,18 +82,72 @@ pub fn load_at(repo: &Repository, head: ObjectId) -> Result<PolicyHistory, Error
 
 /// Verifies a version that is about to be written as it will be verified when it is read.
 pub fn rehearse(before: Option<PolicyHistory>, draft: &Draft) -> Result<PolicyHistory, Error> {
-    let signatures =
-        |signed: &[(String, Vec<u8>)]| signed.iter().map(|(_, bytes)| bytes.clone()).collect();
-    let step = Step::parse(
-        draft.root.clone(),
-        draft.members.clone(),
-        signatures(&draft.root_signatures),
-        signatures(&draft.members_signatures),
-    )?;
+    let step = Step::of(draft)?;
     match before {
         None => found(&step),
         Some(history) => follow(history, &step),
     }
+}
+
+/// What a draft needs before it can follow `before`. Fails where it does not follow, or makes no
+/// sense by itself.
+pub fn open_needs(before: &Policy, draft: &Draft) -> Result<Vec<Tally>, Error> {
+    let step = Step::of(draft)?;
+    check_links(before, &step)?;
+    let after = step.policy()?;
+    check_sense(&after)?;
+    Ok(tally(Some(before), &step))
+}
+
+/// Refuses a version after which nobody could make the next one, or which names strangers.
+fn check_sense(policy: &Policy) -> Result<(), Error> {
+    let (root, members) = (&policy.root, &policy.members);
+    let wrong = |text: String| Err(Error::Policy(text));
+    let root_people: BTreeSet<_> = root.key.iter().map(|key| &key.principal).collect();
+    let needed = root.thresholds.root.max(1) as usize;
+    if root_people.len() < needed {
+        return wrong(format!(
+            "{needed} people would have to sign a new root.toml, and only {} would have a root key",
+            root_people.len()
+        ));
+    }
+    let able: BTreeSet<_> = members_keys(root, members)
+        .into_iter()
+        .map(|(principal, _)| principal)
+        .collect();
+    let needed = root.thresholds.members.max(1) as usize;
+    if able.len() < needed {
+        return wrong(format!(
+            "{needed} people would have to sign a new members.toml, and only {} could",
+            able.len()
+        ));
+    }
+    let stranger = members
+        .machine
+        .iter()
+        .find(|machine| policy.person(&machine.owner).is_none());
+    match stranger {
+        Some(machine) => wrong(format!(
+            "the machine {} would belong to {}, who is nobody here",
+            machine.name, machine.owner
+        )),
+        None => Ok(()),
+    }
+}
+
+/// The documents and signatures of one commit; `None` where it holds no version.
+pub(super) fn draft_of(repo: &Repository, folder: &Folder) -> Result<Option<Draft>, Error> {
+    let root = folder.file(repo, "root.toml")?;
+    let members = folder.file(repo, "members.toml")?;
+    let (Some(root), Some(members)) = (root, members) else {
+        return Ok(None);
+    };
+    Ok(Some(Draft {
+        root,
+        members,
+        root_signatures: signatures(repo, folder, "root.sigs")?,
+        members_signatures: signatures(repo, folder, "members.sigs")?,
+    }))
 }
 
 /// One commit of the chain, parsed but not believed.
@@ -105,18 +161,24 @@ struct Step {
 }
 
 impl Step {
-    fn read(repo: &Repository, folder: &Folder) -> Result<Self, Error> {
-        let file = |name: &str| {
-            folder.file(repo, name)?.ok_or_else(|| {
-                Error::Policy(format!("commit {} lacks {name}", folder.commit.short()))
-            })
-        };
+    fn of(draft: &Draft) -> Result<Self, Error> {
+        let signatures = |signed: &BTreeMap<String, Vec<u8>>| signed.values().cloned().collect();
         Self::parse(
-            file("root.toml")?,
-            file("members.toml")?,
-            signatures(repo, folder, "root.sigs")?,
-            signatures(repo, folder, "members.sigs")?,
+            draft.root.clone(),
+            draft.members.clone(),
+            signatures(&draft.root_signatures),
+            signatures(&draft.members_signatures),
         )
+    }
+
+    fn read(repo: &Repository, folder: &Folder) -> Result<Self, Error> {
+        let draft = draft_of(repo, folder)?.ok_or_else(|| {
+            Error::Policy(format!(
+                "commit {} lacks root.toml or members.toml",
+                folder.commit.short()
+            ))
+        })?;
+        Self::of(&draft)
     }
 
     fn parse(
@@ -194,39 +256,50 @@ impl Step {
     }
 
     fn members_signers(&self, root: &Root, members: &Members) -> BTreeSet<Principal> {
-        let admins = members
-            .person
-            .iter()
-            .filter(|person| person.role == Role::Admin);
-        let admin_keys = admins.flat_map(|person| {
-            person
-                .keys
-                .iter()
-                .map(move |key| (&person.name, key.as_str()))
-        });
-        let root_keys = root
-            .key
-            .iter()
-            .map(|key| (&key.principal, key.public.as_str()));
         Self::signers(
             &self.members_bytes,
             &self.members_signatures,
             Namespace::Members,
-            &admin_keys.chain(root_keys).collect::<Vec<_>>(),
+            &members_keys(root, members),
         )
     }
 }
 
-fn signatures(repo: &Repository, folder: &Folder, name: &str) -> Result<Vec<Vec<u8>>, Error> {
+/// Keys whose signature counts for the next `members.toml`: those of admins, and root keys.
+fn members_keys<'a>(root: &'a Root, members: &'a Members) -> Vec<(&'a Principal, &'a str)> {
+    let admins = members
+        .person
+        .iter()
+        .filter(|person| person.role == Role::Admin);
+    let admin_keys = admins.flat_map(|person| {
+        let keys = person.keys.iter();
+        keys.map(move |key| (&person.name, key.as_str()))
+    });
+    let root_keys = root
+        .key
+        .iter()
+        .map(|key| (&key.principal, key.public.as_str()));
+    admin_keys.chain(root_keys).collect()
+}
+
+fn signatures(
+    repo: &Repository,
+    folder: &Folder,
+    name: &str,
+) -> Result<BTreeMap<String, Vec<u8>>, Error> {
     let Some(tree) = folder.object(name) else {
-        return Ok(Vec::new());
+        return Ok(BTreeMap::new());
     };
     let blobs = repo
         .read_tree(tree)?
         .into_iter()
-        .filter(|entry| entry.kind == EntryKind::Blob);
+        .filter(|entry| entry.kind == EntryKind::Blob)
+        .take(MAX_SIGNATURES);
     blobs
-        .map(|entry| Ok(repo.read_blob(entry.id, MAX_SIGNATURE)?))
+        .map(|entry| {
+            let name = String::from_utf8_lossy(&entry.name).into_owned();
+            Ok((name, repo.read_blob(entry.id, MAX_SIGNATURE)?))
+        })
         .collect()
 }
 
@@ -265,13 +338,68 @@ pub fn fingerprints(members: &Members) -> Result<Vec<Fingerprint>, Error> {
     Ok(all)
 }
 
-fn need(version: u64, what: &str, have: usize, threshold: u32) -> Result<(), Error> {
-    let threshold = threshold.max(1) as usize;
-    if have >= threshold {
-        return Ok(());
+/// Who has signed one of the two documents of a version, and how many people must.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tally {
+    /// Which document, and by whose keys.
+    pub what: &'static str,
+    /// People who signed.
+    pub signed: BTreeSet<Principal>,
+    /// People who could.
+    pub able: BTreeSet<Principal>,
+    /// How many must.
+    pub threshold: u32,
+}
+
+impl Tally {
+    /// Whether enough people signed.
+    pub fn suffices(&self) -> bool {
+        self.signed.len() >= self.threshold.max(1) as usize
     }
+}
+
+/// What a version still needs, given the one before it. Not whether it follows that one.
+fn tally(before: Option<&Policy>, step: &Step) -> Vec<Tally> {
+    let root = |what, root: &Root| Tally {
+        what,
+        signed: step.root_signers(root),
+        able: root.key.iter().map(|key| key.principal.clone()).collect(),
+        threshold: root.thresholds.root,
+    };
+    let members = |root: &Root, members: &Members| Tally {
+        what: "members.toml",
+        signed: step.members_signers(root, members),
+        able: members_keys(root, members)
+            .into_iter()
+            .map(|(principal, _)| principal.clone())
+            .collect(),
+        threshold: root.thresholds.members,
+    };
+    match before {
+        None => vec![
+            root("root.toml", &step.root),
+            members(&step.root, &step.members),
+        ],
+        Some(before) => {
+            let mut all = vec![members(&before.root, &before.members)];
+            if Digest::of(&step.root_bytes) != before.root_digest {
+                all.push(root("root.toml by the keys before", &before.root));
+                all.push(root("root.toml by its own keys", &step.root));
+            }
+            all
+        }
+    }
+}
+
+fn need(version: u64, tallies: &[Tally]) -> Result<(), Error> {
+    let Some(open) = tallies.iter().find(|tally| !tally.suffices()) else {
+        return Ok(());
+    };
     Err(Error::Policy(format!(
-        "version {version} has {have} of {threshold} needed signatures of {what}"
+        "version {version} has {} of {} needed signatures of {}",
+        open.signed.len(),
+        open.threshold.max(1),
+        open.what
     )))
 }
 
@@ -285,14 +413,7 @@ fn found(step: &Step) -> Result<PolicyHistory, Error> {
             "the chain does not begin with version 1".into(),
         ));
     }
-    need(
-        1,
-        "root.toml",
-        step.root_signers(&step.root).len(),
-        step.root.thresholds.root,
-    )?;
-    let members = step.members_signers(&step.root, &step.members).len();
-    need(1, "members.toml", members, step.root.thresholds.members)?;
+    need(1, &tally(None, step))?;
     Ok(PolicyHistory {
         repo: Digest::of(&step.root_bytes),
         versions: vec![step.policy()?],
@@ -301,6 +422,14 @@ fn found(step: &Step) -> Result<PolicyHistory, Error> {
 
 fn follow(mut history: PolicyHistory, step: &Step) -> Result<PolicyHistory, Error> {
     let before = history.newest();
+    check_links(before, step)?;
+    need(step.members.version, &tally(Some(before), step))?;
+    history.versions.push(step.policy()?);
+    Ok(history)
+}
+
+/// Whether a version follows the one before it.
+fn check_links(before: &Policy, step: &Step) -> Result<(), Error> {
     let version = before.reference.version + 1;
     let linked =
         step.members.version == version && step.members.previous == Some(before.reference.digest);
@@ -309,8 +438,7 @@ fn follow(mut history: PolicyHistory, step: &Step) -> Result<PolicyHistory, Erro
             "version {version} does not follow the one before it"
         )));
     }
-    let root_digest = Digest::of(&step.root_bytes);
-    if root_digest != before.root_digest {
+    if Digest::of(&step.root_bytes) != before.root_digest {
         let linked = step.root.version == before.root.version + 1
             && step.root.previous == Some(before.root_digest);
         if !linked {
@@ -318,28 +446,6 @@ fn follow(mut history: PolicyHistory, step: &Step) -> Result<PolicyHistory, Erro
                 "root.toml of version {version} does not follow the one before it"
             )));
         }
-        let old = step.root_signers(&before.root).len();
-        need(
-            version,
-            "root.toml by the keys before",
-            old,
-            before.root.thresholds.root,
-        )?;
-        let new = step.root_signers(&step.root).len();
-        need(
-            version,
-            "root.toml by its own keys",
-            new,
-            step.root.thresholds.root,
-        )?;
     }
-    let signed = step.members_signers(&before.root, &before.members).len();
-    need(
-        version,
-        "members.toml",
-        signed,
-        before.root.thresholds.members,
-    )?;
-    history.versions.push(step.policy()?);
-    Ok(history)
+    Ok(())
 }

@@ -6,7 +6,7 @@ use hangar::model::authority::Act;
 use hangar::model::codec;
 use hangar::model::event::Change;
 use hangar::model::task::State;
-use hangar::store::found::Draft;
+use hangar::store::draft::Draft;
 use hangar::store::identity::Identity;
 use hangar::store::layout::Layout;
 use hangar::store::{Error, Store, pins};
@@ -141,17 +141,17 @@ fn a_policy_version_needs_the_signature_of_an_admin_before_it() {
         let mut draft = Draft {
             root: codec::encode(&store.policy.newest().root).unwrap(),
             members: codec::encode(&members).unwrap(),
-            root_signatures: Vec::new(),
-            members_signatures: Vec::new(),
+            root_signatures: std::collections::BTreeMap::new(),
+            members_signatures: std::collections::BTreeMap::new(),
         };
         draft.sign_members(signer).unwrap();
         draft
     };
-    let by = "alice".parse().unwrap();
-    let forged = draft(world.worker.signer()).publish(&store.repo, layout, tip, &by, clock());
+    let by = "alice";
+    let forged = draft(world.worker.signer()).publish(&store.repo, layout, tip, by, clock());
     assert!(matches!(forged, Err(Error::Policy(_))), "{forged:?}");
     draft(world.alice.signer())
-        .publish(&store.repo, layout, tip, &by, clock())
+        .publish(&store.repo, layout, tip, by, clock())
         .unwrap();
     assert_eq!(world.store().policy.newest().reference.version, 2);
 }

@@ -10,7 +10,7 @@ use crate::model::ids::Principal;
 use crate::model::policy::{
     Acceptance, Machine, MachineRole, Members, Person, Role, Root, RootKey, Thresholds,
 };
-use crate::store::found::Draft;
+use crate::store::draft::Draft;
 use crate::store::layout::Layout;
 use crate::trust::{self, Candidate, MachineKey, PublicKey, Signer};
 use std::path::Path;
@@ -50,7 +50,7 @@ pub(super) fn found(
     let recipient = person::recipient(founder.candidate, &dir)?;
     let members = members(founder, &recipient.text, id, &dir)?;
     let draft = Draft::founding(&root, members, founder.signer)?;
-    draft.publish(repo, layout, None, &founder.name, here.clock)?;
+    draft.publish(repo, layout, None, founder.name.as_str(), here.clock)?;
     Ok(Founded {
         repo: id,
         age_identity: recipient.made,

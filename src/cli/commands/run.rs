@@ -6,6 +6,7 @@ use crate::cli::args::TaskArg;
 use crate::cli::watch::watched;
 use crate::cli::words;
 use crate::cli::{CliError, ExitStatus, context::Context};
+use crate::model::digest::Digest;
 use crate::model::task::Stage;
 use crate::ui::{Label, escape, paint};
 use clap::Args;
@@ -58,105 +59,103 @@ pub(super) fn tell(context: &Context, view: &RunView) -> ExitStatus {
         context.printer.json(view);
         return status;
     }
-    if let Some(grade) = &view.grade {
-        let word = if grade.accepted {
-            paint(Label::Good, "accepted")
-        } else {
-            paint(Label::Bad, "not accepted")
-        };
-        context.printer.text(format!(
-            "grade      {word}: {} of {} passed (trust {}, verdict {}, secrecy {})",
-            grade.passed,
-            count(grade.expected, "hidden test", "hidden tests"),
-            grade.trust,
-            grade.verdict,
-            grade.secrecy
-        ));
+    for line in grade_lines(view) {
+        context.printer.text(line);
     }
-    for reason in view.grade.iter().flat_map(|grade| &grade.reasons) {
-        context
-            .printer
-            .text(format!("reason     {}", escape::line(reason)));
+    context.printer.text(stopped(view));
+    if let Some(command) = next_command(view) {
+        let command = paint(Label::Command, command);
+        context.printer.text(format!("next       {command}"));
     }
-    let id = view.id.short();
-    let line = match view.stopped {
+    status
+}
+
+fn grade_lines(view: &RunView) -> Vec<String> {
+    let Some(grade) = &view.grade else {
+        return Vec::new();
+    };
+    let word = if grade.accepted {
+        paint(Label::Good, "accepted")
+    } else {
+        paint(Label::Bad, "not accepted")
+    };
+    let mut lines = vec![format!(
+        "grade      {word}: {} of {} passed (trust {}, verdict {}, secrecy {})",
+        grade.passed,
+        count(grade.expected, "hidden test", "hidden tests"),
+        grade.trust,
+        grade.verdict,
+        grade.secrecy
+    )];
+    let reasons = grade.reasons.iter();
+    lines.extend(reasons.map(|reason| format!("reason     {}", escape::line(reason))));
+    lines
+}
+
+/// Where the task stopped.
+fn stopped(view: &RunView) -> String {
+    let branch = view.branch.as_deref().map(escape::line);
+    match view.stopped {
         Stopped::WaitingForApproval => format!(
-            "waiting    version {} of the hidden tests needs an approval\nnext       {}",
-            view.version.unwrap_or_default(),
-            paint(
-                Label::Command,
-                format!("hangar review {id} && hangar approve {id}")
-            )
+            "waiting    version {} of the hidden tests needs an approval",
+            view.version.unwrap_or_default()
         ),
-        Stopped::WaitingForPatchApproval => waiting_for_patch(view),
-        Stopped::Contradiction => format!(
-            "waiting    documents contradict each other: {}\nnext       {}",
-            view.contradicting
-                .iter()
-                .map(crate::model::digest::Digest::short)
-                .collect::<Vec<_>>()
-                .join(", "),
-            paint(
-                Label::Command,
-                format!("hangar adjudicate {id} DIGEST --reason TEXT")
-            )
-        ),
-        Stopped::NeedsAgent => format!(
-            "stopped    an implementation is needed\nnext       {}",
-            paint(Label::Command, format!("hangar run {id}"))
-        ),
-        Stopped::Stage => format!(
-            "reached    {}",
-            view.stage
-                .map(|stage| stage.to_string())
-                .unwrap_or_default()
-        ),
-        Stopped::Delivered => delivered("delivered", view),
-        Stopped::NotAccepted => format!(
-            "failed     all rounds are used{}\nnext       {}",
-            view.branch
-                .as_deref()
-                .map_or_else(String::new, |branch| format!(
-                    "; the last result is on {}",
-                    escape::line(branch)
-                )),
-            paint(Label::Command, format!("hangar task retry {id}"))
-        ),
+        Stopped::WaitingForPatchApproval => {
+            let mut lines =
+                vec!["waiting    an approver must sign this patch: it changes".to_owned()];
+            let path = |path: &String| format!("           {}", escape::line(path));
+            lines.extend(view.guarded.iter().map(path));
+            lines.join("\n")
+        }
+        Stopped::Contradiction => {
+            let documents: Vec<_> = view.contradicting.iter().map(Digest::short).collect();
+            let documents = documents.join(", ");
+            format!("waiting    documents contradict each other: {documents}")
+        }
+        Stopped::NeedsAgent => "stopped    an implementation is needed".to_owned(),
+        Stopped::Stage => {
+            let stage = view.stage.map(|stage| stage.to_string());
+            format!("reached    {}", stage.unwrap_or_default())
+        }
+        Stopped::NotAccepted => match branch {
+            Some(branch) => {
+                format!("failed     all rounds are used; the last result is on {branch}")
+            }
+            None => "failed     all rounds are used".to_owned(),
+        },
         Stopped::Rejected => {
             "rejected   too many versions of the hidden tests were rejected".to_owned()
         }
-        Stopped::Ended => match &view.branch {
-            Some(_) => delivered("delivered", view),
+        Stopped::Delivered | Stopped::Ended => match branch {
+            Some(branch) => {
+                let commit = view.commit.map(|commit| commit.short());
+                format!("delivered  {branch} {}", commit.unwrap_or_default())
+            }
             None => format!(
                 "ended      the task is {}: {}",
                 view.state,
                 escape::line(view.summary.as_deref().unwrap_or(""))
             ),
         },
-    };
-    context.printer.text(line);
-    status
+    }
 }
 
-fn waiting_for_patch(view: &RunView) -> String {
+/// What a person types next.
+fn next_command(view: &RunView) -> Option<String> {
     let id = view.id.short();
-    let command = format!("hangar review {id} --patch && hangar approve {id} --patch");
-    let mut lines = vec!["waiting    an approver must sign this patch: it changes".to_owned()];
-    let path = |path: &String| format!("           {}", escape::line(path));
-    lines.extend(view.guarded.iter().map(path));
-    lines.push(format!("next       {}", paint(Label::Command, command)));
-    lines.join("\n")
-}
-
-fn delivered(word: &str, view: &RunView) -> String {
-    let branch = view.branch.as_deref().unwrap_or_default();
-    let commit = view.commit.map(|commit| commit.short()).unwrap_or_default();
-    let next = format!("hangar verify {}", view.id.short());
-    format!(
-        "{word:<10} {} {commit}\nnext       {}",
-        escape::line(branch),
-        paint(Label::Command, next)
-    )
+    Some(match view.stopped {
+        Stopped::WaitingForApproval => format!("hangar review {id} && hangar approve {id}"),
+        Stopped::WaitingForPatchApproval => {
+            format!("hangar review {id} --patch && hangar approve {id} --patch")
+        }
+        Stopped::Contradiction => format!("hangar adjudicate {id} DIGEST --reason TEXT"),
+        Stopped::NeedsAgent => format!("hangar run {id}"),
+        Stopped::NotAccepted => format!("hangar task retry {id}"),
+        Stopped::Delivered | Stopped::Ended if view.branch.is_some() => {
+            format!("hangar verify {id}")
+        }
+        Stopped::Stage | Stopped::Rejected | Stopped::Delivered | Stopped::Ended => return None,
+    })
 }
 
 /// The exit status that goes with where a task stopped.

@@ -9,7 +9,7 @@ use crate::model::object_id::ObjectId;
 use crate::store::chain;
 use crate::store::join::join;
 use crate::store::layout::{BRANCH_PREFIX, DEFAULT_PREFIX, RefKind};
-use crate::store::{Error, Store, pins, policy};
+use crate::store::{Error, Store, pins, policy, proposal};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// From so many refs on, one pattern is fetched instead of each name.
@@ -172,7 +172,8 @@ fn take(
 ) -> Result<Option<TaskId>, Error> {
     let task = match kind {
         RefKind::Policy => return Ok(None),
-        RefKind::Task(task) | RefKind::OfTask(task) => task,
+        RefKind::Proposal(_) => None,
+        RefKind::Task(task) | RefKind::OfTask(task) => Some(task),
     };
     let (target, joined) = match plan::step(sides, |one, two| relation(store, one, two))? {
         Step::Keep => return Ok(None),
@@ -186,8 +187,9 @@ fn take(
         });
         return Ok(None);
     }
-    let owner = store.repo.read_ref(&store.layout.task(task))?;
-    if matches!(kind, RefKind::OfTask(_)) && owner.is_none() {
+    if let RefKind::OfTask(task) = kind
+        && store.repo.read_ref(&store.layout.task(task))?.is_none()
+    {
         report.not_applied.push(NotApplied::Pending {
             name: name.to_owned(),
         });
@@ -206,13 +208,14 @@ fn take(
         &mut report.fetched
     };
     done.insert(name.to_owned());
-    Ok(Some(task.clone()))
+    Ok(task.cloned())
 }
 
 /// Whether a ref could be read with this target. What can't be would make everything unreadable.
 fn readable(store: &Store, kind: &RefKind, target: ObjectId) -> Result<(), String> {
     let read = match kind {
         RefKind::Task(task) => store.task_at(task, target).map(drop),
+        RefKind::Proposal(digest) => proposal::read(&store.repo, *digest, target).map(drop),
         RefKind::Policy | RefKind::OfTask(_) => chain::read(&store.repo, target).map(drop),
     };
     read.map_err(|error| error.to_string())

@@ -89,7 +89,7 @@ fn holds(store: &Store, here: ObjectId, there: ObjectId) -> Result<bool, Error> 
 
 const fn order(kind: &RefKind) -> (u8, Option<&crate::model::ids::TaskId>, u8) {
     match kind {
-        RefKind::Policy => (0, None, 0),
+        RefKind::Policy | RefKind::Proposal(_) => (0, None, 0),
         RefKind::Task(task) => (1, Some(task), 0),
         RefKind::OfTask(task) => (1, Some(task), 1),
     }

@@ -17,7 +17,7 @@ use hangar::model::policy::{
 };
 use hangar::model::task::{Flow, Mode};
 use hangar::store::Store;
-use hangar::store::found::Draft;
+use hangar::store::draft::Draft;
 use hangar::store::layout::Layout;
 use hangar::trust::{self, MachineKey};
 use std::fs;
@@ -73,10 +73,10 @@ impl Founded {
 
     /// Publishes a first policy where there is none.
     pub(crate) fn publish(&self, root: &Root) {
-        let (repo, by) = (self.repo(), "alice".parse().unwrap());
+        let (repo, by) = (self.repo(), "alice");
         let layout = Layout::of(&repo).unwrap();
         let draft = Draft::founding(root, self.members(), self.alice.signer()).unwrap();
-        draft.publish(&repo, &layout, None, &by, clock()).unwrap();
+        draft.publish(&repo, &layout, None, by, clock()).unwrap();
     }
 
     pub(crate) fn root(&self) -> Root {

@@ -5,7 +5,7 @@ use super::plot::Plot;
 use hangar::model::codec;
 use hangar::model::outcome::Trust;
 use hangar::model::policy::{Members, Role, Root};
-use hangar::store::found::Draft;
+use hangar::store::draft::Draft;
 
 /// Publishes the next version of the policy, signed by alice.
 fn next_policy(forged: &Forged, edit: impl FnOnce(&mut Root, &mut Members)) {
@@ -25,21 +25,15 @@ fn next_policy(forged: &Forged, edit: impl FnOnce(&mut Root, &mut Members)) {
     let mut draft = Draft {
         root,
         members: codec::encode(&members).unwrap(),
-        root_signatures: Vec::new(),
-        members_signatures: Vec::new(),
+        root_signatures: std::collections::BTreeMap::new(),
+        members_signatures: std::collections::BTreeMap::new(),
     };
     let alice = forged.world.person.signer();
     draft.sign_root(alice).unwrap();
     draft.sign_members(alice).unwrap();
     let tip = store.repo.read_ref(&store.layout.policy()).unwrap();
     draft
-        .publish(
-            &store.repo,
-            &store.layout,
-            tip,
-            &"alice".parse().unwrap(),
-            store.clock,
-        )
+        .publish(&store.repo, &store.layout, tip, "alice", store.clock)
         .unwrap();
 }
 

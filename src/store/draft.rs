@@ -6,10 +6,10 @@ use super::{Error, policy};
 use crate::base::clock::Clock;
 use crate::git::{EntryKind, Repository, TreeEntry};
 use crate::model::codec;
-use crate::model::ids::Principal;
 use crate::model::object_id::ObjectId;
 use crate::model::policy::{Members, Root};
 use crate::trust::{Namespace, Signer};
+use std::collections::BTreeMap;
 
 /// A version to be written: both documents as signed bytes, and the signatures so far.
 #[derive(Debug, Clone)]
@@ -19,23 +19,28 @@ pub struct Draft {
     /// Bytes of `members.toml`.
     pub members: Vec<u8>,
     /// Key fingerprints in hex with armoured signatures over `root.toml`.
-    pub root_signatures: Vec<(String, Vec<u8>)>,
+    pub root_signatures: BTreeMap<String, Vec<u8>>,
     /// The same over `members.toml`.
-    pub members_signatures: Vec<(String, Vec<u8>)>,
+    pub members_signatures: BTreeMap<String, Vec<u8>>,
 }
 
 impl Draft {
+    /// Two documents that nobody has signed.
+    pub const fn unsigned(root: Vec<u8>, members: Vec<u8>) -> Self {
+        Self {
+            root,
+            members,
+            root_signatures: BTreeMap::new(),
+            members_signatures: BTreeMap::new(),
+        }
+    }
+
     /// Version 1 of a new repository. `members.root` is set here.
     pub fn founding(root: &Root, mut members: Members, signer: &Signer) -> Result<Self, Error> {
         let root = codec::encode(root)?;
         members.root = codec::digest(&root);
         let members = codec::encode(&members)?;
-        let mut draft = Self {
-            root,
-            members,
-            root_signatures: Vec::new(),
-            members_signatures: Vec::new(),
-        };
+        let mut draft = Self::unsigned(root, members);
         draft.sign_root(signer)?;
         draft.sign_members(signer)?;
         Ok(draft)
@@ -44,14 +49,14 @@ impl Draft {
     /// Adds a signature over `root.toml`.
     pub fn sign_root(&mut self, signer: &Signer) -> Result<(), Error> {
         let signature = signer.sign(Namespace::Root, &self.root)?;
-        self.root_signatures.push((name(signer), signature));
+        self.root_signatures.insert(name(signer), signature);
         Ok(())
     }
 
     /// Adds a signature over `members.toml`.
     pub fn sign_members(&mut self, signer: &Signer) -> Result<(), Error> {
         let signature = signer.sign(Namespace::Members, &self.members)?;
-        self.members_signatures.push((name(signer), signature));
+        self.members_signatures.insert(name(signer), signature);
         Ok(())
     }
 
@@ -62,12 +67,23 @@ impl Draft {
         repo: &Repository,
         layout: &Layout,
         tip: Option<ObjectId>,
-        by: &Principal,
+        by: &str,
         clock: Clock,
     ) -> Result<ObjectId, Error> {
         let before = policy::load(repo, layout)?;
         policy::rehearse(before, self)?;
-        let files = [
+        let files = self.files(repo)?;
+        let note = Note {
+            author: by,
+            seconds: clock.now().as_second(),
+            message: "policy",
+        };
+        chain::append(repo, &layout.policy(), tip, &files, &note)
+    }
+
+    /// What a commit with it holds.
+    pub(super) fn files(&self, repo: &Repository) -> Result<[(String, Content); 4], Error> {
+        Ok([
             ("root.toml".into(), Content::File(self.root.clone())),
             ("members.toml".into(), Content::File(self.members.clone())),
             (
@@ -78,13 +94,7 @@ impl Draft {
                 "members.sigs".into(),
                 Content::Tree(folder(repo, &self.members_signatures)?),
             ),
-        ];
-        let note = Note {
-            author: by.as_str(),
-            seconds: clock.now().as_second(),
-            message: "policy",
-        };
-        chain::append(repo, &layout.policy(), tip, &files, &note)
+        ])
     }
 }
 
@@ -92,7 +102,7 @@ fn name(signer: &Signer) -> String {
     signer.public().fingerprint().hex()
 }
 
-fn folder(repo: &Repository, signatures: &[(String, Vec<u8>)]) -> Result<ObjectId, Error> {
+fn folder(repo: &Repository, signatures: &BTreeMap<String, Vec<u8>>) -> Result<ObjectId, Error> {
     let mut entries = Vec::with_capacity(signatures.len());
     for (name, bytes) in signatures {
         let id = repo.write_blob(bytes)?;

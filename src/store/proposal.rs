@@ -1,0 +1,207 @@
+//! Versions of the policy that still collect signatures.
+//!
+//! A proposal lies on `policy-proposals/DIGEST`, named by the SHA-256 of its `members.toml`. Each
+//! commit holds both documents and signatures; what counts are the signatures of all commits
+//! together, so people can sign in any order and on different machines. Format: `docs/format.md`,
+//! "Proposals".
+
+use super::chain::{self, Note};
+use super::draft::Draft;
+use super::identity::Identity;
+use super::policy::{self, Tally};
+use super::{Error, Store};
+use crate::git::{self, Repository};
+use crate::model::codec;
+use crate::model::digest::Digest;
+use crate::model::object_id::ObjectId;
+use crate::model::policy::{Members, Root};
+use crate::model::signer::PolicyRef;
+use crate::trust::Signer;
+use std::collections::BTreeMap;
+
+/// Most commits of one proposal that are read.
+const MAX_COMMITS: usize = 1000;
+
+/// A version that is not in force.
+#[derive(Debug, Clone)]
+pub struct Proposal {
+    /// SHA-256 of its `members.toml`.
+    pub digest: Digest,
+    /// Both documents and the signatures so far.
+    pub draft: Draft,
+}
+
+/// What became of a draft.
+#[derive(Debug, Clone)]
+pub enum Fate {
+    /// It is the policy now.
+    InForce(PolicyRef),
+    /// It lies on its ref and waits.
+    Waits {
+        /// Names it.
+        digest: Digest,
+        /// What it needs, also what it has enough of.
+        needs: Vec<Tally>,
+    },
+}
+
+/// The next version: the newest one with `edit` done to it, not signed yet. `None` where nothing
+/// changes.
+pub fn next_version(
+    store: &Store,
+    edit: impl FnOnce(&mut Root, &mut Members) -> Result<(), Error>,
+) -> Result<Option<Draft>, Error> {
+    let before = store.policy.newest();
+    let (mut root, mut members) = (before.root.clone(), before.members.clone());
+    edit(&mut root, &mut members)?;
+    if root == before.root && members == before.members {
+        return Ok(None);
+    }
+    let root = if root == before.root {
+        newest_root(store)?
+    } else {
+        root.version = before.root.version + 1;
+        root.previous = Some(before.root_digest);
+        codec::encode(&root)?
+    };
+    members.version = before.reference.version + 1;
+    members.previous = Some(before.reference.digest);
+    members.root = Digest::of(&root);
+    let draft = Draft::unsigned(root, codec::encode(&members)?);
+    policy::open_needs(before, &draft)?;
+    Ok(Some(draft))
+}
+
+/// The bytes of the newest `root.toml`: they must stay the same while nothing in them changes.
+fn newest_root(store: &Store) -> Result<Vec<u8>, Error> {
+    let tip = store.repo.read_ref(&store.layout.policy())?;
+    let wanted = store.policy.newest().root_digest;
+    for folder in chain::read(&store.repo, tip.ok_or(Error::NoPolicy)?)?
+        .iter()
+        .rev()
+    {
+        if let Some(bytes) = folder.file(&store.repo, "root.toml")?
+            && Digest::of(&bytes) == wanted
+        {
+            return Ok(bytes);
+        }
+    }
+    Err(Error::NoPolicy)
+}
+
+/// Signs a draft with a key that counts for it, and puts it in force or on its ref.
+pub fn sign(store: &Store, mut draft: Draft, signer: &Signer) -> Result<Fate, Error> {
+    let before = store.policy.newest();
+    let counted = |draft: &Draft| -> Result<usize, Error> {
+        let needs = policy::open_needs(before, draft)?;
+        Ok(needs.iter().map(|one| one.signed.len()).sum())
+    };
+    let without = counted(&draft)?;
+    if draft.root != newest_root(store)? {
+        draft.sign_root(signer)?;
+    }
+    draft.sign_members(signer)?;
+    let by = Identity::of(&store.policy, signer);
+    if counted(&draft)? == without {
+        return Err(match by {
+            Ok(identity) => Error::NotAllowed {
+                principal: identity.principal().clone(),
+                act: "sign this version of the policy, or has signed it already".into(),
+            },
+            Err(error) => error,
+        });
+    }
+    let needs = policy::open_needs(before, &draft)?;
+    let author = by.map_or_else(|_| "root".to_owned(), |by| by.principal().to_string());
+    if needs.iter().all(Tally::suffices) {
+        let tip = store.repo.read_ref(&store.layout.policy())?;
+        draft.publish(&store.repo, &store.layout, tip, &author, store.clock)?;
+        let (version, digest) = (before.reference.version + 1, Digest::of(&draft.members));
+        return Ok(Fate::InForce(PolicyRef { version, digest }));
+    }
+    let digest = put(store, &draft, &author)?;
+    Ok(Fate::Waits { digest, needs })
+}
+
+/// Appends a draft with its signatures to its ref.
+fn put(store: &Store, draft: &Draft, author: &str) -> Result<Digest, Error> {
+    let digest = Digest::of(&draft.members);
+    let reference = store.layout.proposal(&digest);
+    let files = draft.files(&store.repo)?;
+    let note = Note {
+        author,
+        seconds: store.clock.now().as_second(),
+        message: "propose a policy",
+    };
+    loop {
+        let tip = store.repo.read_ref(&reference)?;
+        match chain::append(&store.repo, &reference, tip, &files, &note) {
+            Ok(_) => return Ok(digest),
+            Err(Error::Git(git::Error::Conflict { .. })) => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Reads a proposal: the documents that its name binds, with the signatures of every commit.
+pub fn read(repo: &Repository, digest: Digest, head: ObjectId) -> Result<Proposal, Error> {
+    let folders = chain::read(repo, head)?;
+    let wrong = |reason: &str| Error::Document {
+        place: format!("the proposal {}", digest.short()),
+        reason: reason.into(),
+    };
+    if folders.len() > MAX_COMMITS {
+        return Err(wrong("it has too many commits"));
+    }
+    let mut found: Option<Draft> = None;
+    for folder in &folders {
+        let Some(draft) = policy::draft_of(repo, folder)? else {
+            continue;
+        };
+        let own = Digest::of(&draft.members) == digest
+            && codec::decode::<Members>(&draft.members)
+                .is_ok_and(|members| members.root == Digest::of(&draft.root));
+        match &mut found {
+            _ if !own => {}
+            None => found = Some(draft),
+            Some(found) => {
+                add(&mut found.root_signatures, draft.root_signatures);
+                add(&mut found.members_signatures, draft.members_signatures);
+            }
+        }
+    }
+    let draft = found.ok_or_else(|| wrong("it holds no version of that digest"))?;
+    Ok(Proposal { digest, draft })
+}
+
+/// Keeps every signature: one of another commit never stands in place of one that is there.
+fn add(all: &mut BTreeMap<String, Vec<u8>>, more: BTreeMap<String, Vec<u8>>) {
+    for (name, bytes) in more {
+        let taken = all.get(&name).is_some_and(|own| *own != bytes);
+        let name = if taken {
+            format!("{name}-{}", Digest::of(&bytes).hex())
+        } else {
+            name
+        };
+        all.insert(name, bytes);
+    }
+}
+
+impl Store {
+    /// Proposals that could follow the newest version, with what each needs. Others are history.
+    pub fn proposals(&self) -> Result<Vec<(Proposal, Vec<Tally>)>, Error> {
+        let mut open = Vec::new();
+        for (name, head) in self.repo.list_refs(&self.layout.proposals())? {
+            let Some(digest) = self.layout.proposal_of(&name) else {
+                continue;
+            };
+            let Ok(proposal) = read(&self.repo, digest, head) else {
+                continue;
+            };
+            if let Ok(needs) = policy::open_needs(self.policy.newest(), &proposal.draft) {
+                open.push((proposal, needs));
+            }
+        }
+        Ok(open)
+    }
+}
