@@ -1,4 +1,6 @@
-//! Reading the policy.
+//! The policy: read here, changed in [`change`].
+
+pub mod change;
 
 use super::{Error, Here};
 use crate::model::digest::Digest;
@@ -6,9 +8,12 @@ use crate::model::ids::{Fingerprint, Principal};
 use crate::model::outcome::{Trust, Verdict};
 use crate::model::plan::Framework;
 use crate::model::policy::{MachineRole, Policy, Role};
+use crate::store::policy::policy_of;
 use crate::trust::PublicKey;
+use change::NeedView;
 use schemars::JsonSchema;
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// A version of the policy for people and programs.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -34,6 +39,20 @@ pub struct PolicyView {
     pub machines: Vec<MachineView>,
     /// Acceptance settings.
     pub acceptance: AcceptanceView,
+    /// Versions that wait for signatures.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub proposals: Vec<ProposalView>,
+}
+
+/// A version that waits for signatures.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ProposalView {
+    /// Digest of its `members.toml`.
+    pub digest: Digest,
+    /// What it still needs.
+    pub needs: Vec<NeedView>,
+    /// What it adds and removes against the version in force, one phrase each.
+    pub changes: Vec<String>,
 }
 
 /// A root key.
@@ -105,7 +124,20 @@ pub struct AcceptanceView {
 /// The version in force.
 pub fn show(here: &Here) -> Result<PolicyView, Error> {
     let store = here.store()?;
-    view(&store.policy.repo(), store.policy.newest())
+    let mut view = view(&store.policy.repo(), store.policy.newest())?;
+    for (proposal, needs) in store.proposals()? {
+        let after = policy_of(&proposal.draft)?;
+        view.proposals.push(ProposalView {
+            digest: proposal.digest,
+            needs: needs
+                .iter()
+                .filter(|need| !need.suffices())
+                .map(change::need)
+                .collect(),
+            changes: changes(store.policy.newest(), &after),
+        });
+    }
+    Ok(view)
 }
 
 fn view(repo: &Digest, policy: &Policy) -> Result<PolicyView, Error> {
@@ -148,6 +180,7 @@ fn view(repo: &Digest, policy: &Policy) -> Result<PolicyView, Error> {
         people: people.collect::<Result<_, Error>>()?,
         machines: machines.collect::<Result<_, Error>>()?,
         acceptance: acceptance(policy),
+        proposals: Vec::new(),
     })
 }
 
@@ -231,8 +264,53 @@ fn changes(before: &Policy, after: &Policy) -> Vec<String> {
         .iter()
         .filter(|holder| !old.contains(holder))
         .map(|holder| format!("+ {holder}"));
-    let root = (before.root_digest != after.root_digest).then(|| "root.toml changed".to_owned());
-    removed.chain(added).chain(root).collect()
+    removed
+        .chain(added)
+        .chain(settings(before, after))
+        .collect()
+}
+
+/// What changed of thresholds, root keys, the arbiter and acceptance settings.
+fn settings(before: &Policy, after: &Policy) -> Vec<String> {
+    let (old, new) = (settings_of(before), settings_of(after));
+    let changed = new
+        .iter()
+        .filter(|(name, value)| old.get(*name) != Some(value));
+    let said = changed.map(|(name, value)| match old.get(name) {
+        Some(old) => format!("{name}: {old} → {value}"),
+        None => format!("+ {name}: {value}"),
+    });
+    let gone = old.keys().filter(|name| !new.contains_key(*name));
+    said.chain(gone.map(|name| format!("- {name}"))).collect()
+}
+
+fn settings_of(policy: &Policy) -> BTreeMap<String, String> {
+    let root = &policy.root;
+    let mut all = BTreeMap::new();
+    // What the document says, field by field, so that no setting can be forgotten here.
+    if let Ok(serde_json::Value::Object(fields)) = serde_json::to_value(&root.acceptance) {
+        all.extend(
+            fields
+                .into_iter()
+                .map(|(name, value)| (name, value.to_string())),
+        );
+    }
+    all.insert("root threshold".into(), root.thresholds.root.to_string());
+    all.insert(
+        "members threshold".into(),
+        root.thresholds.members.to_string(),
+    );
+    all.insert("arbiter".into(), policy.members.arbiter.clone());
+    for key in &root.key {
+        if let Ok(print) = fingerprint(&key.public) {
+            let kind = if key.recovery { "recovery" } else { "ordinary" };
+            all.insert(
+                format!("root key of {} {print}", key.principal),
+                kind.into(),
+            );
+        }
+    }
+    all
 }
 
 /// `alice (admin) SHA256:…` for each key.

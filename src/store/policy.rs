@@ -89,6 +89,11 @@ pub fn rehearse(before: Option<PolicyHistory>, draft: &Draft) -> Result<PolicyHi
     }
 }
 
+/// A draft as the policy that it would be.
+pub fn policy_of(draft: &Draft) -> Result<Policy, Error> {
+    Step::of(draft)?.policy()
+}
+
 /// What a draft needs before it can follow `before`. Fails where it does not follow, or makes no
 /// sense by itself.
 pub fn open_needs(before: &Policy, draft: &Draft) -> Result<Vec<Tally>, Error> {

@@ -47,16 +47,21 @@ pub enum Fate {
 
 /// The next version: the newest one with `edit` done to it, not signed yet. `None` where nothing
 /// changes.
-pub fn next_version(
+pub fn next_version<E: From<Error>>(
     store: &Store,
-    edit: impl FnOnce(&mut Root, &mut Members) -> Result<(), Error>,
-) -> Result<Option<Draft>, Error> {
+    edit: impl FnOnce(&mut Root, &mut Members) -> Result<(), E>,
+) -> Result<Option<Draft>, E> {
     let before = store.policy.newest();
     let (mut root, mut members) = (before.root.clone(), before.members.clone());
     edit(&mut root, &mut members)?;
     if root == before.root && members == before.members {
         return Ok(None);
     }
+    Ok(Some(draft_after(store, root, members)?))
+}
+
+fn draft_after(store: &Store, mut root: Root, mut members: Members) -> Result<Draft, Error> {
+    let before = store.policy.newest();
     let root = if root == before.root {
         newest_root(store)?
     } else {
@@ -69,7 +74,7 @@ pub fn next_version(
     members.root = Digest::of(&root);
     let draft = Draft::unsigned(root, codec::encode(&members)?);
     policy::open_needs(before, &draft)?;
-    Ok(Some(draft))
+    Ok(draft)
 }
 
 /// The bytes of the newest `root.toml`: they must stay the same while nothing in them changes.

@@ -14,6 +14,7 @@ mod cli_help;
 mod cli_init;
 mod cli_keys;
 mod cli_people;
+mod cli_policy;
 mod cli_repositories;
 mod cli_task;
 mod common;

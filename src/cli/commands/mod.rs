@@ -79,7 +79,7 @@ pub(super) fn run(context: &Context, command: Command) -> Result<ExitStatus, Cli
         Command::Deliver(args) => deliver::run(context, &args),
         Command::Verify(args) => verify::run(context, &args),
         Command::Sync(args) => sync::run(context, &args),
-        Command::Policy(args) => policy::run(context, &args),
+        Command::Policy(args) => policy::run(context, args),
         Command::Key(args) => key::run(context, args),
         Command::Config(args) => config::run(context, args),
         Command::Harness(args) => harness::run(context, args),

@@ -1,13 +1,28 @@
 //! `hangar policy`
 
+use crate::app::policy::change::{self, Addition, Changed, Edition, NeedView};
 use crate::app::policy::{self, PolicyLog, PolicyView, machine_word, role_word};
 use crate::base::words::count;
 use crate::cli::{CliError, ExitStatus, context::Context};
+use crate::model::policy::{MachineRole, Role};
 use crate::ui::{Label, escape, paint};
 use clap::{Args, Subcommand};
 use std::fmt::Write as _;
 
-/// Show who decides here and what suffices
+const ADD_EXAMPLES: &str = "\
+Examples:
+  hangar policy add bob --role approver --key 'ssh-ed25519 AAAA…'
+  hangar policy add bob --worker 'ssh-ed25519 AAAA…' --grader 'ssh-ed25519 AAAA…'
+  hangar policy add ci --grader 'ssh-ed25519 AAAA…' --owner alice
+  hangar policy add alice --recovery --key 'ssh-ed25519 AAAA…'";
+
+const EDIT_EXAMPLES: &str = "\
+Examples:
+  hangar policy edit --role bob=admin
+  hangar policy edit --members-threshold 2
+  hangar policy edit --set trust=sealed+limits --set approvers=2";
+
+/// Show who decides here and what suffices, and change it
 #[derive(Debug, Args)]
 pub struct PolicyArgs {
     /// What to do.
@@ -18,22 +33,113 @@ pub struct PolicyArgs {
 /// `hangar policy …`
 #[derive(Debug, Subcommand)]
 pub enum PolicyCommand {
-    /// Print the version in force
+    /// Print the version in force, and those that wait for signatures
     Show,
     /// Print every version and what it changed
     Log,
+    /// Add a person, a key, or a machine
+    ///
+    /// `hangar init` in somebody's clone prints the line that adds them. Where more than one person
+    /// must sign, the version waits on its own ref: the others get it with `hangar sync` and sign it
+    /// with `hangar policy sign`.
+    #[command(after_help = ADD_EXAMPLES)]
+    Add(AddArgs),
+    /// Change roles, thresholds and acceptance settings
+    #[command(after_help = EDIT_EXAMPLES)]
+    Edit(EditArgs),
+    /// Sign a version that waits for signatures
+    Sign {
+        /// Digest of the version, or its beginning; the only one where none is given
+        #[arg(value_name = "DIGEST")]
+        digest: Option<String>,
+    },
 }
 
-pub(super) fn run(context: &Context, args: &PolicyArgs) -> Result<ExitStatus, CliError> {
+/// `hangar policy add`
+#[derive(Debug, Args)]
+pub struct AddArgs {
+    /// The person; for a machine alone, the machine
+    #[arg(value_name = "NAME")]
+    pub name: String,
+    /// What the person may do: member, approver or admin [default: member]
+    #[arg(long, value_name = "ROLE", value_parser = role)]
+    pub role: Option<Role>,
+    /// A public key of the person. May be given again and again
+    #[arg(long, value_name = "KEY")]
+    pub key: Vec<String>,
+    /// An age recipient of the person, where their key can't decrypt
+    #[arg(long, value_name = "RECIPIENT")]
+    pub recipient: Vec<String>,
+    /// Key of a machine that runs agents
+    #[arg(long, value_name = "KEY")]
+    pub worker: Vec<String>,
+    /// Key of a machine that grades
+    #[arg(long, value_name = "KEY")]
+    pub grader: Vec<String>,
+    /// Key of an agent program
+    #[arg(long, value_name = "KEY")]
+    pub agent: Vec<String>,
+    /// Who answers for a machine [default: the person, else you]
+    #[arg(long, value_name = "PERSON")]
+    pub owner: Option<String>,
+    /// Make the keys root keys too
+    #[arg(long)]
+    pub root: bool,
+    /// Make the keys recovery keys, kept away for the day the others are lost
+    #[arg(long, conflicts_with_all = ["root", "role", "recipient"])]
+    pub recovery: bool,
+}
+
+/// `hangar policy edit`
+#[derive(Debug, Args)]
+pub struct EditArgs {
+    /// Another role for a person. May be given again and again
+    #[arg(long, value_name = "PERSON=ROLE", value_parser = person_role)]
+    pub role: Vec<(String, Role)>,
+    /// How many different people must sign a new root.toml
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub root_threshold: Option<u32>,
+    /// How many different people must sign a new members.toml
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub members_threshold: Option<u32>,
+    /// The remote whose refs decide races; an empty text is this repository
+    #[arg(long, value_name = "ADDRESS")]
+    pub arbiter: Option<String>,
+    /// An acceptance setting, by its name in root.toml. May be given again and again
+    #[arg(long, value_name = "NAME=VALUE", value_parser = setting)]
+    pub set: Vec<(String, String)>,
+}
+
+fn role(text: &str) -> Result<Role, String> {
+    match text {
+        "member" => Ok(Role::Member),
+        "approver" => Ok(Role::Approver),
+        "admin" => Ok(Role::Admin),
+        _ => Err("use member, approver or admin".into()),
+    }
+}
+
+fn person_role(text: &str) -> Result<(String, Role), String> {
+    let (name, word) = text.split_once('=').ok_or("use PERSON=ROLE")?;
+    Ok((name.to_owned(), role(word)?))
+}
+
+fn setting(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("use NAME=VALUE")?;
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+pub(super) fn run(context: &Context, args: PolicyArgs) -> Result<ExitStatus, CliError> {
     let here = context.here();
     let printer = &context.printer;
+    let ask = &mut context.passphrase();
     match args.command {
         PolicyCommand::Show => {
             let view = policy::show(&here)?;
             if printer.is_json() {
                 printer.json(&view);
             } else {
-                printer.text(show_text(&view));
+                printer.data(&show_text(&view));
             }
         }
         PolicyCommand::Log => {
@@ -41,11 +147,87 @@ pub(super) fn run(context: &Context, args: &PolicyArgs) -> Result<ExitStatus, Cl
             if printer.is_json() {
                 printer.json(&log);
             } else {
-                printer.text(log_text(&log));
+                printer.data(&log_text(&log));
             }
+        }
+        PolicyCommand::Add(args) => {
+            return Ok(tell(context, &change::add(&here, &addition(args), ask)?));
+        }
+        PolicyCommand::Edit(args) => {
+            let edition = Edition {
+                roles: args.role,
+                root_threshold: args.root_threshold,
+                members_threshold: args.members_threshold,
+                arbiter: args.arbiter,
+                settings: args.set,
+            };
+            return Ok(tell(context, &change::edit(&here, &edition, ask)?));
+        }
+        PolicyCommand::Sign { digest } => {
+            return Ok(tell(context, &change::sign(&here, digest.as_deref(), ask)?));
         }
     }
     Ok(ExitStatus::Done)
+}
+
+fn addition(args: AddArgs) -> Addition {
+    let of = |role, keys: Vec<String>| keys.into_iter().map(move |key| (role, key));
+    let machines = of(MachineRole::Worker, args.worker)
+        .chain(of(MachineRole::Grader, args.grader))
+        .chain(of(MachineRole::Agent, args.agent))
+        .collect();
+    Addition {
+        name: args.name,
+        role: args.role,
+        keys: args.key,
+        recipients: args.recipient,
+        machines,
+        owner: args.owner,
+        root: args.root,
+        recovery: args.recovery,
+    }
+}
+
+/// Says what became of a change. A version that waits for others is exit 6.
+fn tell(context: &Context, changed: &Changed) -> ExitStatus {
+    let status = if changed.in_force {
+        ExitStatus::Done
+    } else {
+        ExitStatus::Waiting
+    };
+    let printer = &context.printer;
+    if printer.is_json() {
+        printer.json(changed);
+        return status;
+    }
+    let (version, digest) = (changed.version, changed.digest.short());
+    if changed.in_force {
+        printer.text(format!("in force   policy version {version} ({digest})"));
+        if changed.reseal {
+            let command = paint(Label::Command, "hangar sealed reseal --all");
+            printer.text(format!("next       {command}"));
+        }
+    } else {
+        printer.text(format!("waiting    policy version {version} ({digest})"));
+        for need in &changed.needs {
+            printer.text(format!("needs      {}", need_text(need)));
+        }
+        let command = format!("hangar sync && hangar policy sign {digest}");
+        let command = paint(Label::Command, command);
+        printer.text(format!("next       one of them: {command}"));
+    }
+    status
+}
+
+fn need_text(need: &NeedView) -> String {
+    let names: Vec<_> = need.able.iter().map(ToString::to_string).collect();
+    format!(
+        "{} of {} signed {}; can: {}",
+        need.signed.len(),
+        people(need.threshold),
+        need.what,
+        names.join(", ")
+    )
 }
 
 fn show_text(view: &PolicyView) -> String {
@@ -98,6 +280,19 @@ fn show_text(view: &PolicyView) -> String {
     line(format!("\n{}", heading("Acceptance")));
     for (what, value) in acceptance(view) {
         line(format!("  {what:<46} {value}"));
+    }
+    for proposal in &view.proposals {
+        line(format!(
+            "\n{} {}",
+            heading("Waits for signatures:"),
+            paint(Label::Id, proposal.digest.short())
+        ));
+        for change in &proposal.changes {
+            line(format!("  {}", escape::line(change)));
+        }
+        for need in &proposal.needs {
+            line(format!("  {}", need_text(need)));
+        }
     }
     out
 }
