@@ -273,6 +273,7 @@ fn found(repo: &Path, person: &MachineKey, worker: &MachineKey) {
             owner: alice(),
             public: text(worker),
         }],
+        reduced: Vec::new(),
     };
     let repo = Repository::discover(repo).expect("it is a repository");
     let layout = Layout::of(&repo).expect("it has refs");

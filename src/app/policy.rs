@@ -1,6 +1,10 @@
-//! The policy: read here, changed in [`change`].
+//! The policy: read here, changed in the modules below.
 
+pub mod add;
 pub mod change;
+pub mod edit;
+pub mod take;
+mod texts;
 
 use super::{Error, Here};
 use crate::model::digest::Digest;
@@ -8,12 +12,13 @@ use crate::model::ids::{Fingerprint, Principal};
 use crate::model::outcome::{Trust, Verdict};
 use crate::model::plan::Framework;
 use crate::model::policy::{MachineRole, Policy, Role};
+use crate::model::reduction::Why;
 use crate::store::policy::policy_of;
 use crate::trust::PublicKey;
 use change::NeedView;
 use schemars::JsonSchema;
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A version of the policy for people and programs.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -39,9 +44,27 @@ pub struct PolicyView {
     pub machines: Vec<MachineView>,
     /// Acceptance settings.
     pub acceptance: AcceptanceView,
+    /// Keys that lost rights.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub reduced: Vec<ReducedView>,
     /// Versions that wait for signatures.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub proposals: Vec<ProposalView>,
+}
+
+/// A key that lost rights.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ReducedView {
+    /// Fingerprint.
+    pub key: Fingerprint,
+    /// Who held it.
+    pub principal: Principal,
+    /// Why.
+    pub how: Why,
+    /// The version that took the rights.
+    pub since: u64,
+    /// How many documents of it that name an earlier version count.
+    pub documents: usize,
 }
 
 /// A version that waits for signatures.
@@ -125,6 +148,14 @@ pub struct AcceptanceView {
 pub fn show(here: &Here) -> Result<PolicyView, Error> {
     let store = here.store()?;
     let mut view = view(&store.policy.repo(), store.policy.newest())?;
+    let entries = store.policy.newest().members.reduced.iter();
+    view.reduced.extend(entries.map(|entry| ReducedView {
+        key: entry.key.clone(),
+        principal: entry.principal.clone(),
+        how: entry.how,
+        since: entry.since,
+        documents: store.policy.list(entry.accepted).map_or(0, BTreeSet::len),
+    }));
     for (proposal, needs) in store.proposals()? {
         let after = policy_of(&proposal.draft)?;
         view.proposals.push(ProposalView {
@@ -180,6 +211,7 @@ fn view(repo: &Digest, policy: &Policy) -> Result<PolicyView, Error> {
         people: people.collect::<Result<_, Error>>()?,
         machines: machines.collect::<Result<_, Error>>()?,
         acceptance: acceptance(policy),
+        reduced: Vec::new(),
         proposals: Vec::new(),
     })
 }

@@ -20,6 +20,7 @@ pub mod object_id;
 pub mod outcome;
 pub mod plan;
 pub mod policy;
+pub mod reduction;
 pub mod run;
 pub mod signer;
 pub mod task;

@@ -7,6 +7,7 @@ use crate::model::digest::Digest;
 use crate::model::ids::{Fingerprint, Principal};
 use crate::model::outcome::{Trust, Verdict};
 use crate::model::plan::Framework;
+use crate::model::reduction::Reduction;
 use crate::model::signer::PolicyRef;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -125,6 +126,9 @@ pub struct Members {
     /// Workers, graders and agents.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub machine: Vec<Machine>,
+    /// Keys that lost rights.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reduced: Vec<Reduction>,
 }
 
 /// What a person may do. Each role includes those below it.
@@ -264,6 +268,11 @@ impl Policy {
             .iter()
             .find(|(fingerprint, ..)| fingerprint == key)
             .map(|(_, text, actor)| (actor, text.as_str()))
+    }
+
+    /// Every key with its holder.
+    pub fn holders(&self) -> impl Iterator<Item = (&Fingerprint, &Actor)> {
+        self.keys.iter().map(|(key, _, actor)| (key, actor))
     }
 
     /// The person called `name`.

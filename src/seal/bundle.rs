@@ -22,7 +22,7 @@ pub const MAX_TOTAL: usize = 64 << 20;
 /// Most sealed files.
 pub const MAX_FILES: usize = 4096;
 
-const LEVEL: i32 = 9;
+const LEVEL: i32 = 3;
 
 /// Why there is no payload. Nothing here tells what is inside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

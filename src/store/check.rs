@@ -13,6 +13,7 @@ use crate::model::grade::Grade;
 use crate::model::ids::{Fingerprint, Principal, TaskId};
 use crate::model::manifest::{Manifest, Reseal};
 use crate::model::policy::{Actor, Policy};
+use crate::model::reduction::Why;
 use crate::model::run::{Kind, Run};
 use crate::model::signer::Signer;
 use crate::trust::{CheckError, Namespace, Unverified, Verified};
@@ -132,6 +133,16 @@ pub enum Doubt {
         /// Who it says signed.
         principal: Principal,
     },
+    /// The key lost rights in a later version, which does not list the document.
+    #[error("its key was {how} in policy version {since}, which does not count the document {document}", how = .how.as_str())]
+    Reduced {
+        /// Digest of the document.
+        document: Digest,
+        /// Why.
+        how: Why,
+        /// The version.
+        since: u64,
+    },
     /// The signer had no right to it.
     #[error("{principal} had no right to {act:?} under policy version {version}")]
     NoRight {
@@ -152,6 +163,8 @@ pub struct Checked<T> {
     pub actor: Actor,
     /// Bytes and signature, to be passed on unchanged.
     pub original: Unverified,
+    /// Why it does not count, where its key lost rights since.
+    pub reduced: Option<Doubt>,
 }
 
 impl<T> Checked<T> {
@@ -204,10 +217,18 @@ pub fn check<T: Document>(
         .find(signer.policy)
         .ok_or(Doubt::OtherPolicy(signer.policy.version))?;
     let actor = holder(version, signer)?;
+    let reduced = policy
+        .reduction(&signer.key, signer.policy, verified.digest())
+        .map(|entry| Doubt::Reduced {
+            document: verified.digest(),
+            how: entry.how,
+            since: entry.since,
+        });
     Ok(Checked {
         verified,
         actor,
         original,
+        reduced,
     })
 }
 

@@ -12,6 +12,7 @@ use crate::model::ids::{Principal, TaskId};
 use crate::model::manifest::{Manifest, Reseal};
 use crate::model::object_id::ObjectId;
 use crate::model::run::Run;
+use std::collections::BTreeSet;
 
 /// A checked document with the commit that holds it.
 #[derive(Debug, Clone)]
@@ -53,6 +54,9 @@ pub struct Dossier {
     pub grades: Vec<Held<Grade>>,
     /// Documents that are not believed, the task's own included.
     pub faults: Vec<Fault>,
+    /// Documents of keys that lost rights since, and that no list counts. They are held above, since
+    /// they were good when they were used, and among the faults.
+    pub reduced: BTreeSet<Digest>,
 }
 
 impl Store {
@@ -70,6 +74,7 @@ impl Store {
             task: &id,
             requester: &requester,
             faults: history.faults.clone(),
+            reduced: BTreeSet::new(),
         };
         let sealed = reader.folders(&self.layout.sealed(&id))?;
         let mut seals = reader.documents::<Manifest>(&sealed, true)?;
@@ -80,7 +85,7 @@ impl Store {
         let runs = reader.documents::<Run>(&runs, true)?;
         let grades = reader.folders(&self.layout.grades(&id))?;
         let grades = reader.documents::<Grade>(&grades, true)?;
-        let faults = reader.faults;
+        let (faults, reduced) = (reader.faults, reader.reduced);
         Ok(Dossier {
             history,
             seals,
@@ -89,6 +94,7 @@ impl Store {
             runs,
             grades,
             faults,
+            reduced,
         })
     }
 }
@@ -98,6 +104,7 @@ struct Reader<'a> {
     task: &'a TaskId,
     requester: &'a Principal,
     faults: Vec<Fault>,
+    reduced: BTreeSet<Digest>,
 }
 
 impl Reader<'_> {
@@ -132,11 +139,21 @@ impl Reader<'_> {
             let checked = check::<T>(&self.store.policy, bytes, signature, Some(self.task))
                 .and_then(|checked| authorise(&checked, self.requester).map(|()| checked));
             match checked {
-                Ok(document) => found.push(Held {
-                    document,
-                    commit: folder.commit,
-                    folder: folder.clone(),
-                }),
+                Ok(document) => {
+                    if let Some(doubt) = &document.reduced {
+                        self.reduced.insert(document.digest());
+                        self.faults.push(Fault {
+                            kind: T::NAME,
+                            commit: folder.commit,
+                            doubt: doubt.clone(),
+                        });
+                    }
+                    found.push(Held {
+                        document,
+                        commit: folder.commit,
+                        folder: folder.clone(),
+                    });
+                }
                 Err(doubt) => self.faults.push(Fault {
                     kind: T::NAME,
                     commit: folder.commit,
@@ -213,9 +230,10 @@ impl Dossier {
         later.map(|other| other.value().version).max()
     }
 
-    /// Whether the document was set aside by a retry or an adjudication.
+    /// Whether the document was set aside by a retry or an adjudication, or because its key lost
+    /// rights.
     pub fn is_aside(&self, digest: Digest) -> bool {
-        self.history.task.set_aside.contains(&digest)
+        self.reduced.contains(&digest) || self.history.task.set_aside.contains(&digest)
     }
 
     /// Decisions that count over one manifest.

@@ -6,6 +6,7 @@ use super::{Error, policy};
 use crate::base::clock::Clock;
 use crate::git::{EntryKind, Repository, TreeEntry};
 use crate::model::codec;
+use crate::model::digest::Digest;
 use crate::model::object_id::ObjectId;
 use crate::model::policy::{Members, Root};
 use crate::trust::{Namespace, Signer};
@@ -22,6 +23,8 @@ pub struct Draft {
     pub root_signatures: BTreeMap<String, Vec<u8>>,
     /// The same over `members.toml`.
     pub members_signatures: BTreeMap<String, Vec<u8>>,
+    /// Lists of documents that count although their key lost rights.
+    pub accepted: Vec<Vec<u8>>,
 }
 
 impl Draft {
@@ -32,6 +35,7 @@ impl Draft {
             members,
             root_signatures: BTreeMap::new(),
             members_signatures: BTreeMap::new(),
+            accepted: Vec::new(),
         }
     }
 
@@ -82,8 +86,8 @@ impl Draft {
     }
 
     /// What a commit with it holds.
-    pub(super) fn files(&self, repo: &Repository) -> Result<[(String, Content); 4], Error> {
-        Ok([
+    pub(super) fn files(&self, repo: &Repository) -> Result<Vec<(String, Content)>, Error> {
+        let mut files = vec![
             ("root.toml".into(), Content::File(self.root.clone())),
             ("members.toml".into(), Content::File(self.members.clone())),
             (
@@ -94,7 +98,13 @@ impl Draft {
                 "members.sigs".into(),
                 Content::Tree(folder(repo, &self.members_signatures)?),
             ),
-        ])
+        ];
+        if !self.accepted.is_empty() {
+            let named = |bytes: &Vec<u8>| (Digest::of(bytes).hex(), bytes.clone());
+            let lists = self.accepted.iter().map(named).collect();
+            files.push(("accepted".into(), Content::Tree(folder(repo, &lists)?)));
+        }
+        Ok(files)
     }
 }
 

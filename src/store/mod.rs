@@ -15,6 +15,7 @@ pub mod layout;
 pub mod pins;
 pub mod policy;
 pub mod proposal;
+pub mod reduce;
 pub mod sync;
 pub mod tasks;
 pub mod write;

@@ -14,12 +14,15 @@ use crate::model::digest::Digest;
 use crate::model::ids::{Fingerprint, Principal};
 use crate::model::object_id::ObjectId;
 use crate::model::policy::{Members, Policy, Role, Root};
+use crate::model::reduction::{self, Reduction};
 use crate::model::signer::PolicyRef;
 use crate::trust::{Namespace, PublicKey, verify};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Largest signature file.
 const MAX_SIGNATURE: u64 = 8 << 10;
+/// Largest list of documents that count.
+const MAX_LIST: u64 = 80 << 20;
 /// Most signatures of one document that are looked at.
 const MAX_SIGNATURES: usize = 256;
 
@@ -30,6 +33,8 @@ const MAX_SIGNATURES: usize = 256;
 pub struct PolicyHistory {
     repo: Digest,
     versions: Vec<Policy>,
+    /// Lists of documents that count although their key lost rights, by digest.
+    lists: BTreeMap<Digest, BTreeSet<Digest>>,
 }
 
 impl PolicyHistory {
@@ -53,6 +58,27 @@ impl PolicyHistory {
         self.versions
             .iter()
             .find(|version| version.reference == reference)
+    }
+
+    /// Why a document by `key` that names `policy` does not count: the key lost rights in a later
+    /// version, which does not list the document.
+    pub fn reduction(
+        &self,
+        key: &Fingerprint,
+        policy: PolicyRef,
+        document: Digest,
+    ) -> Option<&Reduction> {
+        let mut entries = self.newest().members.reduced.iter();
+        let entry = entries.find(|entry| entry.key == *key)?;
+        let listed = self.lists.get(&entry.accepted);
+        let counts =
+            policy.version >= entry.since || listed.is_some_and(|list| list.contains(&document));
+        (!counts).then_some(entry)
+    }
+
+    /// The documents of a key that count although it lost rights.
+    pub fn list(&self, digest: Digest) -> Option<&BTreeSet<Digest>> {
+        self.lists.get(&digest)
     }
 
     /// All versions, oldest first.
@@ -100,6 +126,7 @@ pub fn open_needs(before: &Policy, draft: &Draft) -> Result<Vec<Tally>, Error> {
     let step = Step::of(draft)?;
     check_links(before, &step)?;
     let after = step.policy()?;
+    reduction::check(before, &after).map_err(Error::Policy)?;
     check_sense(&after)?;
     Ok(tally(Some(before), &step))
 }
@@ -152,7 +179,21 @@ pub(super) fn draft_of(repo: &Repository, folder: &Folder) -> Result<Option<Draf
         members,
         root_signatures: signatures(repo, folder, "root.sigs")?,
         members_signatures: signatures(repo, folder, "members.sigs")?,
+        accepted: lists(repo, folder)?,
     }))
+}
+
+/// The lists of one commit: documents that count although their key lost rights.
+fn lists(repo: &Repository, folder: &Folder) -> Result<Vec<Vec<u8>>, Error> {
+    let Some(tree) = folder.object("accepted") else {
+        return Ok(Vec::new());
+    };
+    let blobs = repo.read_tree(tree)?.into_iter();
+    blobs
+        .filter(|entry| entry.kind == EntryKind::Blob)
+        .take(MAX_SIGNATURES)
+        .map(|entry| Ok(repo.read_blob(entry.id, MAX_LIST)?))
+        .collect()
 }
 
 /// One commit of the chain, parsed but not believed.
@@ -163,17 +204,26 @@ struct Step {
     members: Members,
     root_signatures: Vec<Vec<u8>>,
     members_signatures: Vec<Vec<u8>>,
+    lists: BTreeMap<Digest, BTreeSet<Digest>>,
 }
 
 impl Step {
     fn of(draft: &Draft) -> Result<Self, Error> {
+        let parse = |error: codec::Error| Error::Policy(error.to_string());
         let signatures = |signed: &BTreeMap<String, Vec<u8>>| signed.values().cloned().collect();
-        Self::parse(
-            draft.root.clone(),
-            draft.members.clone(),
-            signatures(&draft.root_signatures),
-            signatures(&draft.members_signatures),
-        )
+        let list = |bytes: &Vec<u8>| {
+            let list = reduction::read_list(bytes)?;
+            Some((Digest::of(bytes), list))
+        };
+        Ok(Self {
+            root: codec::decode(&draft.root).map_err(parse)?,
+            members: codec::decode(&draft.members).map_err(parse)?,
+            root_signatures: signatures(&draft.root_signatures),
+            members_signatures: signatures(&draft.members_signatures),
+            root_bytes: draft.root.clone(),
+            members_bytes: draft.members.clone(),
+            lists: draft.accepted.iter().filter_map(list).collect(),
+        })
     }
 
     fn read(repo: &Repository, folder: &Folder) -> Result<Self, Error> {
@@ -184,23 +234,6 @@ impl Step {
             ))
         })?;
         Self::of(&draft)
-    }
-
-    fn parse(
-        root_bytes: Vec<u8>,
-        members_bytes: Vec<u8>,
-        root_signatures: Vec<Vec<u8>>,
-        members_signatures: Vec<Vec<u8>>,
-    ) -> Result<Self, Error> {
-        let parse = |error: codec::Error| Error::Policy(error.to_string());
-        Ok(Self {
-            root: codec::decode(&root_bytes).map_err(parse)?,
-            members: codec::decode(&members_bytes).map_err(parse)?,
-            root_signatures,
-            members_signatures,
-            root_bytes,
-            members_bytes,
-        })
     }
 
     fn policy(&self) -> Result<Policy, Error> {
@@ -413,7 +446,7 @@ fn found(step: &Step) -> Result<PolicyHistory, Error> {
         && step.root.version == 1
         && step.members.previous.is_none()
         && step.root.previous.is_none();
-    if !first {
+    if !first || !step.members.reduced.is_empty() {
         return Err(Error::Policy(
             "the chain does not begin with version 1".into(),
         ));
@@ -422,6 +455,7 @@ fn found(step: &Step) -> Result<PolicyHistory, Error> {
     Ok(PolicyHistory {
         repo: Digest::of(&step.root_bytes),
         versions: vec![step.policy()?],
+        lists: BTreeMap::new(),
     })
 }
 
@@ -429,7 +463,17 @@ fn follow(mut history: PolicyHistory, step: &Step) -> Result<PolicyHistory, Erro
     let before = history.newest();
     check_links(before, step)?;
     need(step.members.version, &tally(Some(before), step))?;
-    history.versions.push(step.policy()?);
+    let after = step.policy()?;
+    reduction::check(before, &after).map_err(Error::Policy)?;
+    history.lists.extend(step.lists.clone());
+    let mut entries = after.members.reduced.iter();
+    if let Some(entry) = entries.find(|entry| !history.lists.contains_key(&entry.accepted)) {
+        return Err(Error::Policy(format!(
+            "the list of documents of {} that count is not there",
+            entry.key
+        )));
+    }
+    history.versions.push(after);
     Ok(history)
 }
 

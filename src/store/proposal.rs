@@ -9,15 +9,17 @@ use super::chain::{self, Note};
 use super::draft::Draft;
 use super::identity::Identity;
 use super::policy::{self, Tally};
+use super::reduce::{adopt, reduce};
 use super::{Error, Store};
 use crate::git::{self, Repository};
 use crate::model::codec;
 use crate::model::digest::Digest;
 use crate::model::object_id::ObjectId;
 use crate::model::policy::{Members, Root};
+use crate::model::reduction::Why;
 use crate::model::signer::PolicyRef;
 use crate::trust::Signer;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Most commits of one proposal that are read.
 const MAX_COMMITS: usize = 1000;
@@ -47,8 +49,12 @@ pub enum Fate {
 
 /// The next version: the newest one with `edit` done to it, not signed yet. `None` where nothing
 /// changes.
+///
+/// Keys that have less rights in it get an entry that says why (`how`) and which of their documents
+/// still count.
 pub fn next_version<E: From<Error>>(
     store: &Store,
+    how: Why,
     edit: impl FnOnce(&mut Root, &mut Members) -> Result<(), E>,
 ) -> Result<Option<Draft>, E> {
     let before = store.policy.newest();
@@ -57,7 +63,23 @@ pub fn next_version<E: From<Error>>(
     if root == before.root && members == before.members {
         return Ok(None);
     }
-    Ok(Some(draft_after(store, root, members)?))
+    let accepted = reduce(store, &mut members, how)?;
+    let mut draft = draft_after(store, root, members)?;
+    draft.accepted = accepted;
+    Ok(Some(draft))
+}
+
+/// The next version, in which these documents of reduced keys count again. `None` where they did.
+pub fn adopting(store: &Store, documents: &BTreeSet<Digest>) -> Result<Option<Draft>, Error> {
+    let before = store.policy.newest();
+    let mut members = before.members.clone();
+    let accepted = adopt(store, &mut members, documents)?;
+    if members == before.members {
+        return Ok(None);
+    }
+    let mut draft = draft_after(store, before.root.clone(), members)?;
+    draft.accepted = accepted;
+    Ok(Some(draft))
 }
 
 fn draft_after(store: &Store, mut root: Root, mut members: Members) -> Result<Draft, Error> {
@@ -170,6 +192,11 @@ pub fn read(repo: &Repository, digest: Digest, head: ObjectId) -> Result<Proposa
             _ if !own => {}
             None => found = Some(draft),
             Some(found) => {
+                for list in draft.accepted {
+                    if !found.accepted.contains(&list) {
+                        found.accepted.push(list);
+                    }
+                }
                 add(&mut found.root_signatures, draft.root_signatures);
                 add(&mut found.members_signatures, draft.members_signatures);
             }

@@ -256,6 +256,10 @@ fn step(
     if creates != value.task.is_none() {
         return Err("creation must be the first event and only there".into());
     }
+    // It keeps its place in the order: what rests on it is not lost with it.
+    if let Some(doubt) = &event.reduced {
+        return Err(doubt.to_string());
+    }
     if !may(&event.actor, change.act(), &requester) {
         let act: Act = change.act();
         return Err(format!("{} has no right to {act:?}", event.actor.name()));

@@ -32,6 +32,7 @@ const HEADINGS: &[(&str, &str)] = &[
     ("Members", "Members"),
     ("Person", "Person"),
     ("Machine", "Machine"),
+    ("Reduction", "Reduced"),
     ("Signer", "Signer"),
     ("PolicyRef", "Policy reference"),
     ("Event", "Events"),

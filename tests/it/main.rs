@@ -41,6 +41,7 @@ mod kill;
 mod kill_scene;
 mod patch_approval;
 mod race;
+mod revoke;
 mod sandbox;
 mod seal;
 mod seal_age;

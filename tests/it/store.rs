@@ -138,12 +138,10 @@ fn a_policy_version_needs_the_signature_of_an_admin_before_it() {
     members.version = 2;
     members.previous = Some(store.policy.newest().reference.digest);
     let draft = |signer: &trust::Signer| {
-        let mut draft = Draft {
-            root: codec::encode(&store.policy.newest().root).unwrap(),
-            members: codec::encode(&members).unwrap(),
-            root_signatures: std::collections::BTreeMap::new(),
-            members_signatures: std::collections::BTreeMap::new(),
-        };
+        let mut draft = Draft::unsigned(
+            codec::encode(&store.policy.newest().root).unwrap(),
+            codec::encode(&members).unwrap(),
+        );
         draft.sign_members(signer).unwrap();
         draft
     };

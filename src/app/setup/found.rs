@@ -114,6 +114,7 @@ fn members(
             machine(trust::MachineRole::Worker)?,
             machine(trust::MachineRole::Grader)?,
         ],
+        reduced: Vec::new(),
     })
 }
 

@@ -1,10 +1,14 @@
 //! `hangar policy`
 
-use crate::app::policy::change::{self, Addition, Changed, Edition, NeedView};
+use crate::app::policy::add::{self, Addition};
+use crate::app::policy::change::{self, Changed, NeedView};
+use crate::app::policy::edit::{self, Edition};
+use crate::app::policy::take::{self, Removal};
 use crate::app::policy::{self, PolicyLog, PolicyView, machine_word, role_word};
 use crate::base::words::count;
 use crate::cli::{CliError, ExitStatus, context::Context};
 use crate::model::policy::{MachineRole, Role};
+use crate::model::reduction::Why;
 use crate::ui::{Label, escape, paint};
 use clap::{Args, Subcommand};
 use std::fmt::Write as _;
@@ -12,7 +16,7 @@ use std::fmt::Write as _;
 const ADD_EXAMPLES: &str = "\
 Examples:
   hangar policy add bob --role approver --key 'ssh-ed25519 AAAA…'
-  hangar policy add bob --worker 'ssh-ed25519 AAAA…' --grader 'ssh-ed25519 AAAA…'
+  hangar policy add bob --worker 'ssh-ed25519 AAAA…'
   hangar policy add ci --grader 'ssh-ed25519 AAAA…' --owner alice
   hangar policy add alice --recovery --key 'ssh-ed25519 AAAA…'";
 
@@ -47,6 +51,31 @@ pub enum PolicyCommand {
     /// Change roles, thresholds and acceptance settings
     #[command(after_help = EDIT_EXAMPLES)]
     Edit(EditArgs),
+    /// Take a person, a key or a machine out
+    ///
+    /// What a retired key signed so far stays valid for ever; what it signs later does not count,
+    /// whatever date or policy version it names. Of a compromised key only the course of the tasks
+    /// stays: approvals, sealed versions, runs and grades that it signed do not count until somebody
+    /// adopts them (`hangar policy adopt`), and `hangar verify` names them.
+    Remove(RemoveArgs),
+    /// Put another key of yours in place of the one that you sign with
+    Rotate {
+        /// The new public key
+        #[arg(long, value_name = "KEY")]
+        to: String,
+        /// An age recipient, where the new key can't decrypt
+        #[arg(long, value_name = "RECIPIENT")]
+        recipient: Option<String>,
+        /// Somebody else may have used the old key
+        #[arg(long)]
+        compromised: bool,
+    },
+    /// Let documents of a compromised key count again
+    Adopt {
+        /// Digests of the documents, as `hangar verify` names them
+        #[arg(value_name = "DIGEST", required = true)]
+        digest: Vec<String>,
+    },
     /// Sign a version that waits for signatures
     Sign {
         /// Digest of the version, or its beginning; the only one where none is given
@@ -88,6 +117,24 @@ pub struct AddArgs {
     /// Make the keys recovery keys, kept away for the day the others are lost
     #[arg(long, conflicts_with_all = ["root", "role", "recipient"])]
     pub recovery: bool,
+}
+
+/// `hangar policy remove`
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("how").required(true))]
+pub struct RemoveArgs {
+    /// A person with their machines, or a machine
+    #[arg(value_name = "NAME")]
+    pub name: String,
+    /// Only this key of the person
+    #[arg(long, value_name = "KEY")]
+    pub key: Option<String>,
+    /// It is not used any more
+    #[arg(long, group = "how")]
+    pub retired: bool,
+    /// Somebody else may have used it
+    #[arg(long, group = "how")]
+    pub compromised: bool,
 }
 
 /// `hangar policy edit`
@@ -139,7 +186,7 @@ pub(super) fn run(context: &Context, args: PolicyArgs) -> Result<ExitStatus, Cli
             if printer.is_json() {
                 printer.json(&view);
             } else {
-                printer.data(&show_text(&view));
+                printer.text(show_text(&view));
             }
         }
         PolicyCommand::Log => {
@@ -147,11 +194,11 @@ pub(super) fn run(context: &Context, args: PolicyArgs) -> Result<ExitStatus, Cli
             if printer.is_json() {
                 printer.json(&log);
             } else {
-                printer.data(&log_text(&log));
+                printer.text(log_text(&log));
             }
         }
         PolicyCommand::Add(args) => {
-            return Ok(tell(context, &change::add(&here, &addition(args), ask)?));
+            return Ok(tell(context, &add::add(&here, &addition(args), ask)?));
         }
         PolicyCommand::Edit(args) => {
             let edition = Edition {
@@ -161,13 +208,41 @@ pub(super) fn run(context: &Context, args: PolicyArgs) -> Result<ExitStatus, Cli
                 arbiter: args.arbiter,
                 settings: args.set,
             };
-            return Ok(tell(context, &change::edit(&here, &edition, ask)?));
+            return Ok(tell(context, &edit::edit(&here, &edition, ask)?));
+        }
+        PolicyCommand::Remove(args) => {
+            let removal = Removal {
+                name: args.name,
+                key: args.key,
+                how: why(args.compromised),
+            };
+            return Ok(tell(context, &take::remove(&here, &removal, ask)?));
+        }
+        PolicyCommand::Rotate {
+            to,
+            recipient,
+            compromised,
+        } => {
+            let how = why(compromised);
+            let changed = take::rotate(&here, &to, recipient.as_deref(), how, ask)?;
+            return Ok(tell(context, &changed));
+        }
+        PolicyCommand::Adopt { digest } => {
+            return Ok(tell(context, &take::adopt(&here, &digest, ask)?));
         }
         PolicyCommand::Sign { digest } => {
             return Ok(tell(context, &change::sign(&here, digest.as_deref(), ask)?));
         }
     }
     Ok(ExitStatus::Done)
+}
+
+const fn why(compromised: bool) -> Why {
+    if compromised {
+        Why::Compromised
+    } else {
+        Why::Retired
+    }
 }
 
 fn addition(args: AddArgs) -> Addition {
@@ -275,6 +350,22 @@ fn show_text(view: &PolicyView) -> String {
         line(format!(
             "  {name:<20} {role:<9} {}  of {}",
             machine.key, machine.owner
+        ));
+    }
+    if !view.reduced.is_empty() {
+        line(format!("\n{}", heading("Keys that lost rights")));
+    }
+    for one in &view.reduced {
+        line(format!(
+            "  {:<20} {:<11} {}",
+            one.principal,
+            one.how.as_str(),
+            one.key
+        ));
+        let documents = count(one.documents, "document counts", "documents count");
+        line(format!(
+            "  {:<20} since version {}; {documents} all the same",
+            "", one.since
         ));
     }
     line(format!("\n{}", heading("Acceptance")));

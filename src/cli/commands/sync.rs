@@ -39,7 +39,7 @@ pub(super) fn run(context: &Context, args: &SyncArgs) -> Result<ExitStatus, CliE
     if context.printer.is_json() {
         context.printer.json(&view);
     } else {
-        context.printer.data(&text(&view));
+        context.printer.text(text(&view));
     }
     Ok(status)
 }

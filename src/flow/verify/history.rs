@@ -13,6 +13,7 @@ use crate::model::run::Kind;
 use crate::model::task::{Author, Task};
 use crate::store::Store;
 use crate::store::chain::{self, Folder};
+use crate::store::check::Doubt;
 use crate::store::dossier::{Dossier, Held};
 use crate::store::tasks::Record;
 use std::collections::{BTreeMap, BTreeSet};
@@ -139,7 +140,12 @@ fn replay(task: &mut Option<Task>, id: &TaskId, record: &Record, change: &Change
 pub(super) fn check(case: &Case<'_>, sheet: &mut Sheet) {
     for fault in &case.dossier.faults {
         let place = format!("{} in commit {}", fault.kind, fault.commit.short());
-        sheet.fault_at(Documents, place, fault.doubt.to_string());
+        let what = fault.doubt.to_string();
+        if matches!(fault.doubt, Doubt::Reduced { .. }) {
+            sheet.fault_now_at(Documents, place, what);
+        } else {
+            sheet.fault_at(Documents, place, what);
+        }
     }
     let dossier = case.dossier;
     let count = dossier.history.records.len()
@@ -204,7 +210,8 @@ fn backdated(case: &Case<'_>, sheet: &mut Sheet) {
             (record.event.digest(), version)
         })
         .collect();
-    for record in &case.dossier.history.records {
+    let has_effect = |record: &&Record| record.refused.iter().any(Option::is_none);
+    for record in case.dossier.history.records.iter().filter(has_effect) {
         let event = record.event.value();
         let own = event.signer.policy.version;
         let seen = event

@@ -11,7 +11,7 @@ use crate::model::policy::Actor;
 use crate::model::run::Kind;
 use crate::model::signer::Signer;
 use crate::model::task::Flow;
-use crate::store::check::Checked;
+use crate::store::check::{Checked, Document};
 use std::collections::BTreeSet;
 
 /// `used` are the approvals that counted when they were used.
@@ -22,26 +22,20 @@ pub(super) fn check(case: &Case<'_>, used: &[Checked<Approval>], sheet: &mut She
         return;
     }
     if let Some(record) = case.past.delivered() {
-        still(
-            case,
-            "the delivery",
-            &record.event.value().signer,
-            Act::Work,
-            sheet,
-        );
+        still(case, "the delivery", &record.event, Act::Work, sheet);
     }
     if let Some(run) = case.delivered_run() {
         let act = match run.value().kind {
             Kind::Agent => Act::RecordRun,
             Kind::Submitted => Act::Submit,
         };
-        still(case, "the run", &run.value().signer, act, sheet);
+        still(case, "the run", &run.document, act, sheet);
     }
     if let Some(seal) = case.delivered_seal() {
-        still(case, "the manifest", &seal.value().signer, Act::Seal, sheet);
+        still(case, "the manifest", &seal.document, Act::Seal, sheet);
     }
     if let (Some(grade), Some(seal)) = (case.delivered_grade(), case.delivered_seal()) {
-        still(case, "the grade", &grade.value().signer, Act::Grade, sheet);
+        still(case, "the grade", &grade.document, Act::Grade, sheet);
         let settings = &newest.root.acceptance;
         for wrong in grades::minimums(&seal.value().plan, settings, grade.value()) {
             sheet.fault_now(Link, format!("the grade: {wrong}"));
@@ -60,20 +54,35 @@ pub(super) fn check(case: &Case<'_>, used: &[Checked<Approval>], sheet: &mut She
     sheet.close(Link, since);
 }
 
-/// The key is still its holder's, and the holder may still do it.
-fn still(case: &Case<'_>, what: &str, signer: &Signer, act: Act, sheet: &mut Sheet) -> bool {
+/// The key is still its holder's, and the holder may still do it; or it lost rights since, and the
+/// version that took them counts this document for ever.
+fn still<T: Document>(
+    case: &Case<'_>,
+    what: &str,
+    document: &Checked<T>,
+    act: Act,
+    sheet: &mut Sheet,
+) -> bool {
+    let newest = case.store.policy.newest();
+    let signer = document.value().signer();
     let requester = &case.dossier.history.task.requester;
-    let version = case.store.policy.newest().reference.version;
-    let wrong = match holder(case, signer) {
-        None => format!(
+    let version = newest.reference.version;
+    let mut entries = newest.members.reduced.iter();
+    let counted = entries
+        .find(|entry| entry.key == signer.key)
+        .is_some_and(|entry| signer.policy.version < entry.since);
+    let wrong = match (&document.reduced, holder(case, signer)) {
+        (Some(doubt), _) => format!("{what} does not count any more: {doubt}"),
+        (None, _) if counted => return true,
+        (None, None) => format!(
             "{what} was signed by {} with a key that policy version {version} does not give them",
             signer.principal
         ),
-        Some(actor) if !may(actor, act, requester) => format!(
+        (None, Some(actor)) if !may(actor, act, requester) => format!(
             "{what} was signed by {}, who has no right to it under policy version {version}",
             signer.principal
         ),
-        Some(_) => return true,
+        (None, Some(_)) => return true,
     };
     sheet.fault_now(Link, wrong);
     false
@@ -88,8 +97,7 @@ fn holder<'a>(case: &Case<'a>, signer: &Signer) -> Option<&'a Actor> {
 fn approvers(case: &Case<'_>, used: &[Checked<Approval>], sheet: &mut Sheet) {
     let mut people: BTreeSet<&Principal> = BTreeSet::new();
     for approval in used {
-        let signer = &approval.value().signer;
-        if still(case, "an approval", signer, Act::Decide, sheet) {
+        if still(case, "an approval", approval, Act::Decide, sheet) {
             people.insert(approval.actor.person());
         }
     }

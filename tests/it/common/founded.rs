@@ -122,6 +122,7 @@ impl Founded {
                 machine("worker-two", MachineRole::Worker, &self.second),
                 machine("grader", MachineRole::Grader, &self.grader),
             ],
+            reduced: Vec::new(),
         }
     }
 }

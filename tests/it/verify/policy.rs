@@ -4,11 +4,20 @@ use super::forge::{Forged, delivery};
 use super::plot::Plot;
 use hangar::model::codec;
 use hangar::model::outcome::Trust;
-use hangar::model::policy::{Members, Role, Root};
+use hangar::model::policy::{Machine, Members, Role, Root, RootKey};
+use hangar::model::reduction::Why;
 use hangar::store::draft::Draft;
+use hangar::store::proposal;
+use hangar::store::reduce::reduce;
+use hangar::trust::{MachineKey, MachineRole};
 
 /// Publishes the next version of the policy, signed by alice.
 fn next_policy(forged: &Forged, edit: impl FnOnce(&mut Root, &mut Members)) {
+    next_policy_for(forged, Why::Retired, edit);
+}
+
+/// The same; keys that lose rights do so for this reason.
+fn next_policy_for(forged: &Forged, how: Why, edit: impl FnOnce(&mut Root, &mut Members)) {
     let store = forged.store();
     let newest = store.policy.newest();
     let (mut root, mut members) = (newest.root.clone(), newest.members.clone());
@@ -22,12 +31,9 @@ fn next_policy(forged: &Forged, edit: impl FnOnce(&mut Root, &mut Members)) {
     }
     let root = codec::encode(&root).unwrap();
     members.root = codec::digest(&root);
-    let mut draft = Draft {
-        root,
-        members: codec::encode(&members).unwrap(),
-        root_signatures: std::collections::BTreeMap::new(),
-        members_signatures: std::collections::BTreeMap::new(),
-    };
+    let accepted = reduce(&store, &mut members, how).unwrap();
+    let mut draft = Draft::unsigned(root, codec::encode(&members).unwrap());
+    draft.accepted = accepted;
     let alice = forged.world.person.signer();
     draft.sign_root(alice).unwrap();
     draft.sign_members(alice).unwrap();
@@ -64,17 +70,46 @@ fn raised_minimums_do_not_falsify_what_was_valid() {
 #[test]
 fn keys_that_are_gone_and_roles_that_no_longer_suffice() {
     for gone in ["worker", "grader"] {
+        let out = |_: &mut Root, members: &mut Members| {
+            let other = |machine: &Machine| machine.name.as_str() != gone;
+            members.machine.retain(other);
+        };
+        // What a retired key signed stays good for ever.
         let forged = Forged::honest();
-        next_policy(&forged, |_, members| {
-            members
-                .machine
-                .retain(|machine| machine.name.as_str() != gone);
-        });
+        next_policy(&forged, out);
+        forged.task().is_yes();
+        let forged = Forged::honest();
+        next_policy_for(&forged, Why::Compromised, out);
         let answer = forged.task();
         answer
-            .names("newest", "does not give them")
+            .names("newest", "does not count any more: its key was compromised")
             .answers(true, false);
     }
+}
+
+#[test]
+fn an_approval_of_a_compromised_key_counts_again_when_it_is_adopted() {
+    let forged = Forged::honest();
+    let key = MachineKey::load_or_create(&forged.world.dir.path().join("bob"), MachineRole::Worker);
+    let key = key.unwrap();
+    // Another key for alice, and the one that approved out.
+    next_policy_for(&forged, Why::Compromised, |root, members| {
+        let new = key.public().as_str().to_owned();
+        members.person[0].keys = vec![new.clone()];
+        root.key.push(RootKey {
+            public: new,
+            ..root.key[0].clone()
+        });
+    });
+    let answer = forged.task();
+    answer
+        .names("newest", "an approval does not count any more")
+        .answers(true, false);
+    let approval = forged.dossier().decisions[0].digest();
+    let store = forged.store();
+    let draft = proposal::adopting(&store, &[approval].into()).unwrap();
+    proposal::sign(&store, draft.unwrap(), key.signer()).unwrap();
+    forged.task().is_yes();
 }
 
 #[test]
