@@ -96,7 +96,7 @@ fn load(here: &Here) -> Result<(Layers, Vec<Warning>), Error> {
     if let Some(text) = &repository_text {
         warnings.extend(repository::Repository::parse(name, text)?.warnings);
     }
-    here.unknown.note(&warnings);
+    here.notices.unknown_keys(&warnings);
     Ok((layers, warnings))
 }
 

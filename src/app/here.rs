@@ -2,7 +2,7 @@
 
 use super::Error;
 use super::error::with_causes;
-use super::unknown::UnknownKeys;
+use super::notices::Notices;
 use crate::base::clock::Clock;
 use crate::config::env_vars;
 use crate::config::paths::{Env, Paths};
@@ -28,8 +28,8 @@ pub struct Here {
     pub clock: Clock,
     /// Leave the remote alone.
     pub offline: bool,
-    /// Who hears of unknown keys in configuration files.
-    pub unknown: UnknownKeys,
+    /// Who hears what a command says beside its answer.
+    pub notices: Notices,
 }
 
 impl Here {
@@ -40,7 +40,7 @@ impl Here {
             env: std::env::vars_os().collect(),
             clock: Clock::from_env(),
             offline,
-            unknown: UnknownKeys::default(),
+            notices: Notices::default(),
         }
     }
 
@@ -63,7 +63,7 @@ impl Here {
     /// The user configuration; empty when there is no file.
     pub fn user(&self) -> Result<User, Error> {
         let user = User::load(&self.paths()?.config_file, self.home().as_deref())?;
-        self.unknown.note(&user.warnings);
+        self.notices.unknown_keys(&user.warnings);
         Ok(user)
     }
 
@@ -94,7 +94,7 @@ impl Here {
     pub fn config_at(&self, repo: &Repository, commit: ObjectId) -> Result<Option<Config>, Error> {
         let config = config_at(repo, commit)?;
         if let Some(config) = &config {
-            self.unknown.note(&config.warnings);
+            self.notices.unknown_keys(&config.warnings);
         }
         Ok(config)
     }

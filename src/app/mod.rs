@@ -10,13 +10,13 @@ pub mod error;
 pub mod harness;
 pub mod here;
 pub mod keys;
+mod notices;
 pub mod policy;
 pub mod setup;
 pub mod sync;
 pub mod tasks;
-mod unknown;
 pub mod verify;
 
 pub use error::Error;
 pub use here::Here;
-pub use unknown::UnknownKeys;
+pub use notices::Notices;

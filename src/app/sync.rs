@@ -1,17 +1,22 @@
 //! `hangar sync`: the same state here and on a Git remote.
 
+use super::error::with_causes;
 use super::{Error, Here};
+use crate::base::words;
 use crate::model::digest::Digest;
 use crate::model::ids::TaskId;
 use crate::model::object_id::ObjectId;
-use crate::store::Store;
 use crate::store::sync::{self, Loss, NotApplied, Report, Wanted};
+use crate::store::{self, Store};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::time::Duration;
 
 /// How long one call of a remote may take.
 const PATIENCE: Duration = Duration::from_secs(600);
+
+/// How long a command that only wants the newest waits for the remote.
+const SHORT: Duration = Duration::from_secs(10);
 
 /// What a sync did.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -117,6 +122,75 @@ pub fn sync(here: &Here, remote: Option<&str>) -> Result<SyncView, Error> {
     };
     let (_, report) = sync::sync(store, &wanted)?;
     Ok(view(report))
+}
+
+/// The state here with what the remote has, for commands that show what others did.
+pub fn fresh(here: &Here) -> Result<Store, Error> {
+    refresh(here, here.store()?)
+}
+
+/// The same for a store that is open.
+pub fn refresh(here: &Here, store: Store) -> Result<Store, Error> {
+    let Some(remote) = partner(here, &store)? else {
+        return Ok(store);
+    };
+    match exchange(store, &remote, false) {
+        Ok((store, report)) => {
+            let count = report.not_applied.len();
+            if count > 0 {
+                here.notices.say(&format!(
+                    "{} of `{remote}` without effect here: `hangar sync` names them",
+                    words::count(count, "document is", "documents are")
+                ));
+            }
+            Ok(store)
+        }
+        Err(error) => {
+            let why = with_causes(&error);
+            here.notices.say(&format!(
+                "`{remote}` was not asked for news, this is what was known before: {why}"
+            ));
+            Ok(Store::open(here.repository()?, here.clock)?)
+        }
+    }
+}
+
+/// Pushes what was just decided. What stays unpublished is said; it is recorded here all the same.
+pub fn publish(here: &Here) -> Result<(), Error> {
+    let store = here.store()?;
+    let Some(remote) = partner(here, &store)? else {
+        return Ok(());
+    };
+    let why = match exchange(store, &remote, true) {
+        Ok((_, report)) => report.not_pushed,
+        Err(error) => Some(with_causes(&error)),
+    };
+    if let Some(why) = why {
+        here.notices.say(&format!(
+            "recorded here and not published to `{remote}`, `hangar sync` does it: {why}"
+        ));
+    }
+    Ok(())
+}
+
+/// The configured remote, where this clone has synced with it before. No command begins to share
+/// the state by itself.
+fn partner(here: &Here, store: &Store) -> Result<Option<String>, Error> {
+    let remote = here.remote()?;
+    let known = format!("{}policy", sync::tracking(&remote));
+    if here.offline || store.repo.read_ref(&known)?.is_none() {
+        return Ok(None);
+    }
+    Ok(Some(remote))
+}
+
+fn exchange(store: Store, remote: &str, push: bool) -> Result<(Store, Report), store::Error> {
+    let wanted = Wanted {
+        remote,
+        timeout: SHORT,
+        push,
+    };
+    sync::sync(store, &wanted)
 }
 
 /// A plain name must be a configured remote: git would take it for a folder.

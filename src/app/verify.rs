@@ -3,7 +3,7 @@
 mod in_toto;
 mod pin;
 
-use super::{Error, Here, keys};
+use super::{Error, Here, keys, sync};
 use crate::flow::verify::{
     self, Fault, Link, LinkName, LinkState, Report, RevisionAnswer, Sameness,
 };
@@ -66,7 +66,7 @@ enum Target {
 /// Verifies. Writes nothing and asks nobody.
 pub fn verify(here: &Here, subject: Subject<'_>) -> Result<Answer, Error> {
     let store = match Store::open(here.repository()?, here.clock) {
-        Ok(store) => store,
+        Ok(store) => sync::refresh(here, store)?,
         Err(error) => return distrusted(error),
     };
     let target = match subject {

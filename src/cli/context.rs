@@ -3,7 +3,7 @@
 use super::args::{Color, GlobalArgs};
 use super::error::CliError;
 use crate::app::Here;
-use crate::app::UnknownKeys;
+use crate::app::Notices;
 use crate::base::redact::Secret;
 use crate::ui::{Printer, Prompts, Settings, escape};
 use anstream::ColorChoice;
@@ -27,7 +27,7 @@ pub struct Context {
     pub yes: bool,
     /// Leave the remote alone.
     pub offline: bool,
-    unknown: UnknownKeys,
+    notices: Notices,
 }
 
 impl Context {
@@ -44,10 +44,10 @@ impl Context {
             progress: !global.no_progress,
         }));
         let told = Arc::clone(&printer);
-        let unknown = UnknownKeys::told_to(move |text| told.warn(escape::line(text)));
+        let notices = Notices::told_to(move |text| told.warn(escape::line(text)));
         Self {
             printer,
-            unknown,
+            notices,
             dir: global.dir.clone().unwrap_or_else(|| PathBuf::from(".")),
             yes: global.yes,
             offline: global.offline,
@@ -57,7 +57,7 @@ impl Context {
     /// Where a use case runs.
     pub fn here(&self) -> Here {
         Here {
-            unknown: self.unknown.clone(),
+            notices: self.notices.clone(),
             ..Here::of_process(self.dir.clone(), self.offline)
         }
     }

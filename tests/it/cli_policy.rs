@@ -157,7 +157,7 @@ fn rival_versions_stop_a_sync_and_change_nothing() {
     let (alice, bob) = (&team.alice, &team.bob);
     for (env, dir, name) in [(alice, &team.first, "carol"), (bob, &team.second, "dave")] {
         let key = alice.add_key(name);
-        env.hangar(dir, &["policy", "add", name, "--key", &key])
+        env.hangar(dir, &["--offline", "policy", "add", name, "--key", &key])
             .success();
     }
     alice.hangar(&team.first, &["sync"]).success();

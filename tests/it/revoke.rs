@@ -162,7 +162,9 @@ fn a_lower_role_takes_effect_on_documents_that_name_an_older_version() {
 fn an_event_of_a_compromised_key_counts_again_once_it_is_adopted() {
     let parted = Parted::new();
     parted.bob_goes_on();
-    parted.policy(&["remove", "bob", "--compromised"]);
+    // alice does not know of it yet.
+    let remove = ["--offline", "policy", "remove", "bob", "--compromised"];
+    parted.alice.hangar(&parted.first, &remove).success();
     let report = parted
         .alice
         .hangar(&parted.first, &["sync", "--json"])

@@ -285,3 +285,42 @@ fn a_remote_that_is_not_there_is_said() {
     hub.env.hangar(&first, &["sync", &gone]).exits(7);
     hub.env.hangar(&first, &["sync", "--offline"]).exits(2);
 }
+
+#[test]
+fn commands_that_decide_publish_and_those_that_show_fetch() {
+    let (hub, first) = Hub::new();
+    let second = hub.clone("second");
+    let key = hub.env.add_key("carol");
+    let add = ["policy", "add", "carol", "--key", &key];
+    hub.env.hangar(&first, &add).success();
+    // The other clone shows it without a sync of its own, unless it is told to stay offline.
+    let verify = |options: &[&str]| {
+        let args: Vec<_> = options
+            .iter()
+            .chain(&["verify", "--all", "--json"])
+            .copied()
+            .collect();
+        hub.env.hangar(&second, &args)
+    };
+    let says = |ran: Ran, version: u32| {
+        let text = format!("version {version} ");
+        assert!(ran.stdout.contains(&text), "{text}: {ran}");
+    };
+    says(verify(&["--offline"]), 1);
+    says(verify(&[]), 2);
+    // What can't be published or fetched is said, and nothing else fails.
+    fs::rename(&hub.bare, hub.env.root().join("away")).unwrap();
+    let key = hub.env.add_key("dave");
+    let add = ["policy", "add", "dave", "--key", &key];
+    let ran = hub.env.hangar(&first, &add).success();
+    assert!(ran.stderr.contains("was not asked for news"), "{ran}");
+    assert!(
+        ran.stderr.contains("recorded here and not published"),
+        "{ran}"
+    );
+    let quiet = hub.env.hangar(&first, &["--offline", "verify", "--all"]);
+    assert_eq!(quiet.stderr, "");
+    fs::rename(hub.env.root().join("away"), &hub.bare).unwrap();
+    hub.sync(&first).success();
+    says(verify(&[]), 3);
+}

@@ -1,7 +1,7 @@
 //! `hangar approve`, `hangar reject`, `hangar adjudicate`.
 
 use super::review::{choose, dossier, seen};
-use crate::app::{Error, Here};
+use crate::app::{Error, Here, sync};
 use crate::flow;
 use crate::flow::decide::{self, Look};
 use crate::flow::stage::{self, Next};
@@ -125,6 +125,7 @@ pub fn decide(
         files_opened: u32::try_from(seen.files.len()).unwrap_or(u32::MAX),
     });
     let written = decide::decide(&store, &dossier, seal, &person, action, reason, look)?;
+    sync::publish(here)?;
     Ok(Decided {
         id: pending.id.clone(),
         action,
@@ -191,6 +192,7 @@ pub fn adjudicate(
     let signer = here.signer(&store, ask)?;
     let person = Identity::of(&store.policy, &signer)?;
     decide::adjudicate(&store, &dossier, &person, *stands, documents, reason)?;
+    sync::publish(here)?;
     Ok(Adjudicated {
         id: dossier.id().clone(),
         stands: *stands,

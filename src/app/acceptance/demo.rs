@@ -227,7 +227,7 @@ impl Stage {
             .collect(),
             clock: crate::base::clock::Clock::from_env(),
             offline: true,
-            unknown: crate::app::UnknownKeys::default(),
+            notices: crate::app::Notices::default(),
         };
         let stage = Self { repo, here };
         stage.git(&["init", "--quiet", "--initial-branch=main"])?;

@@ -3,7 +3,7 @@
 
 use super::decide::fits;
 use super::run::{GradeWords, words};
-use crate::app::{Error, Here};
+use crate::app::{Error, Here, sync};
 use crate::base::files;
 use crate::flow;
 use crate::flow::decide;
@@ -85,7 +85,7 @@ fn seen_path(store: &Store, id: &TaskId) -> PathBuf {
 
 /// The patch that waits, as a card.
 pub fn review(here: &Here, task: Option<&str>) -> Result<PatchCard, Error> {
-    let store = here.store()?;
+    let store = sync::fresh(here)?;
     let dossier = dossier(&store, task)?;
     let (run, result) = waiting(&store, &dossier)?;
     let card = PatchCard {
@@ -222,6 +222,7 @@ pub fn approve(
     let signer = here.signer(&store, ask)?;
     let person = Identity::of(&store.policy, &signer)?;
     decide::approve_patch(&store, &dossier, &person, card.patch)?;
+    sync::publish(here)?;
     Ok(PatchApproved {
         id: card.id.clone(),
         patch: card.patch,

@@ -1,6 +1,6 @@
 //! `hangar review`: the card that a person reads before they decide.
 
-use crate::app::{Error, Here, keys};
+use crate::app::{Error, Here, keys, sync};
 use crate::base::files;
 use crate::base::words;
 use crate::flow;
@@ -162,7 +162,7 @@ pub fn seen(store: &Store, id: &TaskId) -> Option<Seen> {
 
 /// Opens a version and puts the card together.
 pub fn review(here: &Here, wanted: &Wanted, ask: &mut AskPassphrase<'_>) -> Result<Card, Error> {
-    let store = here.store()?;
+    let store = sync::fresh(here)?;
     let dossier = dossier(&store, wanted.task.as_deref())?;
     let seal = choose(&dossier, wanted.version)?;
     let identities = [keys::identity(here, &store, ask)?];

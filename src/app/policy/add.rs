@@ -2,7 +2,7 @@
 
 use super::change::{Changed, finish};
 use super::texts::{add_new, key_text, name_of, recipient_text};
-use crate::app::{Error, Here};
+use crate::app::{Error, Here, sync};
 use crate::flow::decide::refuse_agents;
 use crate::model::ids::Principal;
 use crate::model::policy::{Machine, MachineRole, Members, Person, Role, Root, RootKey};
@@ -34,7 +34,7 @@ pub struct Addition {
 /// Adds people, keys and machines.
 pub fn add(here: &Here, add: &Addition, ask: &mut AskPassphrase<'_>) -> Result<Changed, Error> {
     refuse_agents(here.env.keys())?;
-    let store = here.store()?;
+    let store = sync::fresh(here)?;
     let signer = here.signer(&store, ask)?;
     let caller = store
         .policy
@@ -44,7 +44,7 @@ pub fn add(here: &Here, add: &Addition, ask: &mut AskPassphrase<'_>) -> Result<C
     let draft = proposal::next_version(&store, Why::Retired, |root, members| {
         apply(add, caller.as_ref(), root, members)
     })?;
-    finish(&store, draft, &signer)
+    finish(here, &store, draft, &signer)
 }
 
 fn apply(

@@ -1,6 +1,6 @@
 //! What became of a new version of the policy: in force, or waiting for signatures.
 
-use crate::app::{Error, Here};
+use crate::app::{Error, Here, sync};
 use crate::flow::decide::refuse_agents;
 use crate::model::codec;
 use crate::model::digest::Digest;
@@ -50,7 +50,7 @@ pub fn sign(
     ask: &mut AskPassphrase<'_>,
 ) -> Result<Changed, Error> {
     refuse_agents(here.env.keys())?;
-    let store = here.store()?;
+    let store = sync::fresh(here)?;
     let fits = |own: &Digest| {
         digest.is_none_or(|named| {
             let hex = named.strip_prefix("sha256:").unwrap_or(named);
@@ -75,10 +75,11 @@ pub fn sign(
         }
     };
     let signer = here.signer(&store, ask)?;
-    finish(&store, Some(proposal.draft), &signer)
+    finish(here, &store, Some(proposal.draft), &signer)
 }
 
 pub(super) fn finish(
+    here: &Here,
     store: &Store,
     draft: Option<Draft>,
     signer: &Signer,
@@ -107,7 +108,9 @@ pub(super) fn finish(
     let members: Members = codec::decode(&draft.members)?;
     let reseal = recipients(&members).iter().any(|one| !old.contains(one));
     let version = before.reference.version + 1;
-    Ok(match proposal::sign(store, draft, signer)? {
+    let fate = proposal::sign(store, draft, signer)?;
+    sync::publish(here)?;
+    Ok(match fate {
         Fate::InForce(reference) => Changed {
             in_force: true,
             version: reference.version,

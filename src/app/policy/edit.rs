@@ -1,7 +1,7 @@
 //! `hangar policy edit`: roles, thresholds, the arbiter, acceptance settings.
 
 use super::change::{Changed, finish};
-use crate::app::{Error, Here};
+use crate::app::{Error, Here, sync};
 use crate::flow::decide::refuse_agents;
 use crate::model::outcome::{Trust, Verdict};
 use crate::model::policy::{Acceptance, Members, Role, Root};
@@ -27,12 +27,12 @@ pub struct Edition {
 /// Changes roles, thresholds, the arbiter and acceptance settings.
 pub fn edit(here: &Here, edit: &Edition, ask: &mut AskPassphrase<'_>) -> Result<Changed, Error> {
     refuse_agents(here.env.keys())?;
-    let store = here.store()?;
+    let store = sync::fresh(here)?;
     let draft = proposal::next_version(&store, Why::Retired, |root, members| {
         edit_documents(edit, root, members)
     })?;
     let signer = here.signer(&store, ask)?;
-    finish(&store, draft, &signer)
+    finish(here, &store, draft, &signer)
 }
 
 fn edit_documents(edit: &Edition, root: &mut Root, members: &mut Members) -> Result<(), Error> {

@@ -3,7 +3,7 @@
 
 use super::change::{Changed, finish};
 use super::texts::{add_new, key_text, name_of, recipient_text};
-use crate::app::{Error, Here};
+use crate::app::{Error, Here, sync};
 use crate::flow::decide::refuse_agents;
 use crate::model::digest::Digest;
 use crate::model::policy::{Members, Root};
@@ -30,12 +30,12 @@ pub fn remove(
     ask: &mut AskPassphrase<'_>,
 ) -> Result<Changed, Error> {
     refuse_agents(here.env.keys())?;
-    let store = here.store()?;
+    let store = sync::fresh(here)?;
     let draft = proposal::next_version(&store, removal.how, |root, members| {
         take_out(removal, root, members)
     })?;
     let signer = here.signer(&store, ask)?;
-    finish(&store, draft, &signer)
+    finish(here, &store, draft, &signer)
 }
 
 fn take_out(removal: &Removal, root: &mut Root, members: &mut Members) -> Result<(), Error> {
@@ -87,7 +87,7 @@ pub fn rotate(
     ask: &mut AskPassphrase<'_>,
 ) -> Result<Changed, Error> {
     refuse_agents(here.env.keys())?;
-    let store = here.store()?;
+    let store = sync::fresh(here)?;
     let signer = here.signer(&store, ask)?;
     let old = signer.public().as_str().to_owned();
     let new = key_text(to)?;
@@ -99,7 +99,7 @@ pub fn rotate(
         swap(&old, &new, recipient.as_deref(), root, members)
     })?;
     let Some(draft) = draft else {
-        return finish(&store, None, &signer);
+        return finish(here, &store, None, &signer);
     };
     // The new key's own signature counts too, where root.toml changes.
     let mut keys = here.keys(Some(&store.repo))?.candidates.into_iter();
@@ -108,7 +108,7 @@ pub fn rotate(
         let signer = candidate.open(ask)?;
         draft.sign_root(&signer)?;
     }
-    finish(&store, Some(draft), &signer)
+    finish(here, &store, Some(draft), &signer)
 }
 
 fn swap(
@@ -148,7 +148,7 @@ pub fn adopt(
     ask: &mut AskPassphrase<'_>,
 ) -> Result<Changed, Error> {
     refuse_agents(here.env.keys())?;
-    let store = here.store()?;
+    let store = sync::fresh(here)?;
     let digest = |text: &String| -> Result<Digest, Error> {
         text.parse()
             .map_err(|_| Error::invalid(format!("`{text}` is no digest (sha256:…)")))
@@ -156,5 +156,5 @@ pub fn adopt(
     let documents: BTreeSet<Digest> = documents.iter().map(digest).collect::<Result<_, _>>()?;
     let draft = proposal::adopting(&store, &documents)?;
     let signer = here.signer(&store, ask)?;
-    finish(&store, draft, &signer)
+    finish(here, &store, draft, &signer)
 }

@@ -48,7 +48,7 @@ pub(super) fn ensure(
         let framework = found.found.then(|| found.framework.to_string());
         return Ok((FileAction::Created, framework));
     };
-    here.unknown.note(&parse(&text)?.warnings);
+    here.notices.unknown_keys(&parse(&text)?.warnings);
     match with_policy(&text, policy)? {
         None => Ok((FileAction::Kept, None)),
         Some(changed) => {

@@ -1,5 +1,5 @@
-//! Keys of configuration files that nobody reads: each is told once for a command, however often the
-//! file is read.
+//! What a command says beside its answer: keys of configuration files that nobody reads, and what it
+//! could not fetch or publish.
 
 use crate::config::Warning;
 use std::collections::BTreeSet;
@@ -8,15 +8,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 type Tell = dyn Fn(&str) + Send + Sync;
 
-/// Who hears of unknown keys. Nobody by default.
+/// Who hears of it. Nobody by default.
 #[derive(Clone, Default)]
-pub struct UnknownKeys {
+pub struct Notices {
     tell: Option<Arc<Tell>>,
     told: Arc<Mutex<BTreeSet<(String, String)>>>,
 }
 
-impl UnknownKeys {
-    /// Each unknown key is told to `tell`.
+impl Notices {
+    /// Everything is told to `tell`.
     pub fn told_to(tell: impl Fn(&str) + Send + Sync + 'static) -> Self {
         Self {
             tell: Some(Arc::new(tell)),
@@ -24,9 +24,16 @@ impl UnknownKeys {
         }
     }
 
-    /// Tells of keys that were not told of before. The same file at another commit is the same.
-    pub fn note(&self, warnings: &[Warning]) {
-        let Some(tell) = &self.tell else { return };
+    /// Tells it.
+    pub fn say(&self, text: &str) {
+        if let Some(tell) = &self.tell {
+            tell(text);
+        }
+    }
+
+    /// Tells of unknown keys, each once for a command, however often the file is read. The same
+    /// file at another commit is the same.
+    pub fn unknown_keys(&self, warnings: &[Warning]) {
         for warning in warnings {
             let file = warning.file.to_string_lossy();
             let name = file.rsplit([':', '/']).next().unwrap_or(&file);
@@ -34,14 +41,14 @@ impl UnknownKeys {
             let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
             if told.insert(key) {
                 drop(told);
-                tell(&warning.to_string());
+                self.say(&warning.to_string());
             }
         }
     }
 }
 
-impl fmt::Debug for UnknownKeys {
+impl fmt::Debug for Notices {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("UnknownKeys").finish_non_exhaustive()
+        f.debug_struct("Notices").finish_non_exhaustive()
     }
 }
