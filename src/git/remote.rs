@@ -33,6 +33,18 @@ pub enum PushOutcome {
 }
 
 impl Repository {
+    /// The configured remote with this address.
+    pub fn remote_at(&self, address: &str) -> Result<Option<String>, Error> {
+        for name in self.inner.remote_names() {
+            let name = name.to_string();
+            let url = self.config_value(&format!("remote.{name}.url"));
+            if url.as_deref() == Some(address) {
+                return Ok(Some(name));
+            }
+        }
+        Ok(None)
+    }
+
     /// Refs of the remote that match a pattern such as `refs/hangar/*`, sorted by name.
     pub fn list_remote(
         &self,

@@ -115,6 +115,18 @@ pub fn append(
     files: &[(String, Content)],
     note: &Note<'_>,
 ) -> Result<ObjectId, Error> {
+    let commit = commit(repo, tip, files, note)?;
+    repo.update_ref(reference, Expected::from(tip), Some(commit), note.message)?;
+    Ok(commit)
+}
+
+/// Writes one commit with these files on top of `tip`. No ref names it.
+pub fn commit(
+    repo: &Repository,
+    tip: Option<ObjectId>,
+    files: &[(String, Content)],
+    note: &Note<'_>,
+) -> Result<ObjectId, Error> {
     let mut entries = Vec::with_capacity(files.len());
     for (name, content) in files {
         let (kind, id) = match content {
@@ -128,16 +140,14 @@ pub fn append(
         });
     }
     let tree = repo.write_tree(&entries)?;
-    let commit = repo.write_commit(&CommitDraft {
+    Ok(repo.write_commit(&CommitDraft {
         tree,
         parents: tip.into_iter().collect(),
         author_name: note.author.to_owned(),
         author_email: format!("{}@hangar.invalid", note.author),
         time_seconds: note.seconds,
         message: format!("{}\n", note.message),
-    })?;
-    repo.update_ref(reference, Expected::from(tip), Some(commit), note.message)?;
-    Ok(commit)
+    })?)
 }
 
 /// What `git log` shows of a commit. Nobody decides by it.

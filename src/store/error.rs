@@ -65,6 +65,14 @@ pub enum Error {
     /// Somebody else moved the ref first, again and again.
     #[error("{0} kept moving while this command tried to write")]
     LostRace(String),
+    /// The remote that decides races refuses.
+    #[error("the arbiter {arbiter} refuses: {why}")]
+    Arbiter {
+        /// The remote.
+        arbiter: String,
+        /// What it said.
+        why: String,
+    },
     /// A document is not what its place says.
     #[error("{place} holds a document that can't be used: {reason}")]
     Document {

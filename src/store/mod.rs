@@ -3,6 +3,7 @@
 //! Everything read from a ref is doubted until [`check`] has verified signature and authority.
 //! Must not know what a stage of the flow does. Formats: `docs/format.md`.
 
+mod arbiter;
 pub mod chain;
 pub mod check;
 pub mod dossier;

@@ -6,7 +6,7 @@ use super::identity::Identity;
 use super::tasks::TaskHistory;
 use super::{Error, Store};
 use crate::base::random;
-use crate::git;
+use crate::git::{self, Expected};
 use crate::model::authority::may;
 use crate::model::codec;
 use crate::model::digest::Digest;
@@ -64,11 +64,19 @@ impl Store {
         mut decide: impl FnMut(&TaskHistory) -> Result<(Vec<Change>, Vec<Vec<u8>>), Error>,
     ) -> Result<Option<Written>, Error> {
         let reference = self.layout.task(id);
+        let mut asked = None;
         for attempt in 0..TRIES {
             let history = self.task(id)?;
             let (changes, attachments) = decide(&history)?;
             if changes.is_empty() {
                 return Ok(None);
+            }
+            let arbiter = self.arbiter_of(&changes)?;
+            if let Some(arbiter) = arbiter.as_ref().filter(|_| asked != Some(attempt)) {
+                // What the arbiter has may change the decision.
+                self.ask(arbiter)?;
+                asked = Some(attempt + 1);
+                continue;
             }
             let event = self.event(Some(id.clone()), history.heads.clone(), identity, changes);
             let bytes = codec::encode(&event)?;
@@ -81,18 +89,26 @@ impl Store {
                     .map(|bytes| (Digest::of(&bytes).hex(), Content::File(bytes))),
             );
             let names: Vec<_> = event.change.iter().map(Change::name).collect();
-            match self.append(
-                &reference,
-                Some(history.tip),
-                &files,
-                identity,
-                &names.join(", "),
-            ) {
-                Ok(commit) => return Ok(Some(Written { digest, commit })),
-                Err(Error::Git(git::Error::Conflict { .. } | git::Error::Busy { .. })) => {
+            let note = names.join(", ");
+            let tip = Some(history.tip);
+            let commit = self.commit(tip, &files, identity, &note)?;
+            if let Some(arbiter) = &arbiter
+                && !self.submit(arbiter, &reference, commit)?
+            {
+                pause(attempt);
+                continue;
+            }
+            match (self.advance(&reference, tip, commit, &note), &arbiter) {
+                (Ok(()), _) => return Ok(Some(Written { digest, commit })),
+                // Recorded there; somebody wrote here meanwhile, so both are joined.
+                (Err(Error::Git(git::Error::Conflict { .. })), Some(arbiter)) => {
+                    self.ask(arbiter)?;
+                    return Ok(Some(Written { digest, commit }));
+                }
+                (Err(Error::Git(git::Error::Conflict { .. } | git::Error::Busy { .. })), _) => {
                     pause(attempt);
                 }
-                Err(error) => return Err(error),
+                (Err(error), _) => return Err(error),
             }
         }
         Err(Error::LostRace(reference))
@@ -133,13 +149,39 @@ impl Store {
         identity: &Identity<'_>,
         message: &str,
     ) -> Result<ObjectId, Error> {
+        let commit = self.commit(tip, files, identity, message)?;
+        self.advance(reference, tip, commit, message)?;
+        Ok(commit)
+    }
+
+    fn advance(
+        &self,
+        reference: &str,
+        tip: Option<ObjectId>,
+        commit: ObjectId,
+        message: &str,
+    ) -> Result<(), Error> {
+        let expected = Expected::from(tip);
+        Ok(self
+            .repo
+            .update_ref(reference, expected, Some(commit), message)?)
+    }
+
+    /// Writes a commit that no ref names yet.
+    fn commit(
+        &self,
+        tip: Option<ObjectId>,
+        files: &[(String, Content)],
+        identity: &Identity<'_>,
+        message: &str,
+    ) -> Result<ObjectId, Error> {
         let author = identity.principal().as_str();
         let note = Note {
             author,
             seconds: self.clock.now().as_second(),
             message,
         };
-        chain::append(&self.repo, reference, tip, files, &note)
+        chain::commit(&self.repo, tip, files, &note)
     }
 
     fn event(

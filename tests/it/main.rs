@@ -6,6 +6,7 @@
     reason = "tests start programs and write files of their own, and stop where they can't go on"
 )]
 
+mod arbiter;
 mod badinput;
 mod badinput_places;
 mod cli_config;

@@ -324,3 +324,45 @@ fn commands_that_decide_publish_and_those_that_show_fetch() {
     hub.sync(&first).success();
     says(verify(&[]), 3);
 }
+
+#[test]
+#[ignore = "heavy: twelve clones with a dozen processes each"]
+fn twelve_clones_that_write_and_sync_at_once_lose_nothing() {
+    let (hub, first) = Hub::new();
+    let task = hub.task(&first, "Shared");
+    hub.sync(&first).success();
+    let clones: Vec<_> = (0..12)
+        .map(|at| hub.clone(&format!("clone-{at}")))
+        .collect();
+    let script = "for n in 1 2 3 4; do \"$H\" -q task comment \"$T\" \"$C-$n\" && \"$H\" -q sync || exit 1; done";
+    let start = |(at, dir): (usize, &PathBuf)| {
+        let mut command = hub.env.command("sh", dir);
+        command
+            .args(["-c", script])
+            .env("H", env!("CARGO_BIN_EXE_hangar"))
+            .env("T", &task)
+            .env("C", at.to_string())
+            .stderr(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::null());
+        command.spawn().unwrap()
+    };
+    let running: Vec<_> = clones.iter().enumerate().map(start).collect();
+    for child in running {
+        let out = child.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&out.stderr);
+        assert!(out.status.success(), "{said}");
+    }
+    for dir in &clones {
+        hub.sync(dir).success();
+    }
+    let (shown, refs) = (hub.show(&clones[0], &task), hub.refs(&clones[0]));
+    let comments = shown["timeline"].as_array().unwrap().iter();
+    let texts: std::collections::BTreeSet<_> =
+        comments.filter_map(|one| one["text"].as_str()).collect();
+    assert_eq!(texts.len(), 48, "{texts:?}");
+    for dir in &clones {
+        assert_eq!(hub.show(dir, &task), shown);
+        assert_eq!(hub.refs(dir), refs);
+    }
+    hub.env.git(&hub.bare, &["fsck", "--strict"]);
+}

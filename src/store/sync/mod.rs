@@ -14,6 +14,7 @@ mod push;
 mod report;
 
 pub use plan::Loss;
+pub(super) use push::is_race;
 pub use report::{NotApplied, Report};
 
 use super::{Error, Store};
@@ -22,7 +23,7 @@ use crate::model::digest::Digest;
 use std::time::Duration;
 
 /// Rounds before a lost race is given up.
-const ROUNDS: u32 = 8;
+const ROUNDS: u32 = 20;
 
 /// What to sync with.
 #[derive(Debug, Clone)]
@@ -50,6 +51,12 @@ pub fn sync(store: Store, wanted: &Wanted<'_>) -> Result<(Store, Report), Error>
     Err(Error::LostRace(format!("the remote `{}`", wanted.remote)))
 }
 
+/// Takes what the remote has, and says nothing about it.
+pub(super) fn take_from(store: &Store, wanted: &Wanted<'_>) -> Result<(), Error> {
+    let there = pull::list(store, wanted)?;
+    pull::pull(store, wanted, &there, &mut Report::new(wanted.remote)).map(drop)
+}
+
 /// Where this clone keeps what the remote last showed: `refs/hangar-remote/NAME/`. An address, which
 /// is no ref name, stands as its digest.
 pub fn tracking(remote: &str) -> String {
@@ -64,7 +71,7 @@ pub fn tracking(remote: &str) -> String {
 /// A random pause that grows, so that clones that met do not meet again.
 fn pause(round: u32) {
     let [low, high] = random::bytes::<2>();
-    let most = 50_u64 << round.min(5);
+    let most = 50_u64 << round.min(6);
     let millis = u64::from(u16::from_le_bytes([low, high])) % most;
     std::thread::sleep(Duration::from_millis(millis));
 }

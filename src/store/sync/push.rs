@@ -13,13 +13,20 @@ use std::collections::BTreeMap;
 const BATCH: usize = 1000;
 
 /// Words by which servers refuse a ref that another writer moved meanwhile.
-const RACES: [&str; 5] = [
+const RACES: [&str; 6] = [
     "stale info",
     "fetch first",
     "non-fast-forward",
     "failed to update ref",
     "cannot lock ref",
+    "atomic transaction failed",
 ];
+
+/// Whether another writer moved one of the refs meanwhile.
+pub(in crate::store) fn is_race(rejected: &[(String, String)]) -> bool {
+    let race = |(_, why): &(String, String)| RACES.iter().any(|word| why.contains(word));
+    rejected.iter().any(race)
+}
 
 /// Pushes what the remote lacks. `false` when another writer was faster.
 pub(super) fn push(
@@ -63,9 +70,7 @@ pub(super) fn push(
         match store.repo.push(wanted.remote, batch, wanted.timeout) {
             Ok(PushOutcome::Done) => done(store, wanted, batch, report)?,
             Ok(PushOutcome::Rejected(rejected)) => {
-                let race =
-                    |(_, why): &(String, String)| RACES.iter().any(|word| why.contains(word));
-                if rejected.iter().any(race) {
+                if is_race(&rejected) {
                     return Ok(false);
                 }
                 report.not_pushed = rejected.first().map(|(name, why)| format!("{name}: {why}"));

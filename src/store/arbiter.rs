@@ -1,0 +1,86 @@
+//! What must not flip later takes effect on one ref only: a claim, the use of approvals, a delivery.
+//!
+//! Where the policy names an arbiter (the address of a remote), such an event is pushed there first,
+//! and only if the task's ref is where it was read; then it becomes part of the task here. Of two
+//! clones that claim one task, one is too late and sees the other's claim. Without an arbiter this
+//! repository's own ref decides.
+
+use super::sync::{self, Wanted};
+use super::{Error, Store};
+use crate::git::{Expected, Lease, PushOutcome};
+use crate::model::event::Change;
+use crate::model::object_id::ObjectId;
+use std::time::Duration;
+
+/// How long the arbiter may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+impl Store {
+    /// The remote that decides about these changes; `None` where this repository does.
+    pub(super) fn arbiter_of(&self, changes: &[Change]) -> Result<Option<String>, Error> {
+        let address = &self.policy.newest().members.arbiter;
+        let decides = changes.iter().any(|change| {
+            matches!(
+                change,
+                Change::Claim { .. } | Change::Consume { .. } | Change::Deliver { .. }
+            )
+        });
+        if address.is_empty() || !decides {
+            return Ok(None);
+        }
+        let name = self.repo.remote_at(address)?;
+        Ok(Some(name.unwrap_or_else(|| address.clone())))
+    }
+
+    /// Takes what the arbiter has.
+    pub(super) fn ask(&self, arbiter: &str) -> Result<(), Error> {
+        sync::take_from(
+            self,
+            &Wanted {
+                remote: arbiter,
+                timeout: PATIENCE,
+                push: false,
+            },
+        )
+    }
+
+    /// Pushes a commit that no ref here names yet, if the arbiter still has `reference` where this
+    /// clone saw it. `false` when another was faster.
+    pub(super) fn submit(
+        &self,
+        arbiter: &str,
+        reference: &str,
+        commit: ObjectId,
+    ) -> Result<bool, Error> {
+        let own = reference
+            .strip_prefix(self.layout.prefix())
+            .unwrap_or_default();
+        let seen = self
+            .repo
+            .read_ref(&format!("{}{own}", sync::tracking(arbiter)))?;
+        if let Some(seen) = seen
+            && !self.repo.is_ancestor(seen, commit)?
+        {
+            return Err(Error::Arbiter {
+                arbiter: arbiter.to_owned(),
+                why: "what it has of this task can't be taken here (`hangar sync` says why)".into(),
+            });
+        }
+        let lease = Lease {
+            name: reference.to_owned(),
+            expected: Expected::from(seen),
+            new: Some(commit),
+        };
+        match self.repo.push(arbiter, &[lease], PATIENCE)? {
+            PushOutcome::Done => Ok(true),
+            PushOutcome::Rejected(rejected) if sync::is_race(&rejected) => Ok(false),
+            PushOutcome::Rejected(rejected) => {
+                let why = rejected.first().map(|(_, why)| why.clone());
+                Err(Error::Arbiter {
+                    arbiter: arbiter.to_owned(),
+                    why: why.unwrap_or_default(),
+                })
+            }
+        }
+    }
+}
