@@ -26,6 +26,18 @@ fn fail<'a>(action: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> E
     }
 }
 
+/// Appends bytes to a file, which is made with `mode` where it is not there. Not synced: for what may
+/// be lost in a crash.
+pub fn append(path: &Path, bytes: &[u8], mode: u32) -> Result<(), Error> {
+    let mut file = OpenOptions::new()
+        .append(true)
+        .create(true)
+        .mode(mode)
+        .open(path)
+        .map_err(fail("open", path))?;
+    file.write_all(bytes).map_err(fail("write", path))
+}
+
 /// Writes `bytes` to `path` so that a reader, also after a crash, sees the old or the new content.
 /// `mode` is the permission of a new file (`0o600` for secrets).
 pub fn write_atomic(path: &Path, bytes: &[u8], mode: u32) -> Result<(), Error> {

@@ -185,13 +185,14 @@ fn hand_in(
             "commit your work, then submit it",
         ));
     }
-    let graded = dossier.grades.iter().any(|held| {
-        let grade = held.value();
-        Some(grade.manifest) == manifest && grade.subject.patch == subject.patch && !grade.void
+    let before = stage::completed_runs(&dossier, manifest);
+    let same = before.iter().any(|run| {
+        let result = run.value().result.as_ref();
+        result.is_some_and(|result| result.patch == subject.patch)
     });
-    if graded {
+    if same {
         return Err(Error::refused(
-            "this very patch was graded already",
+            "this very patch was handed in before and not accepted",
             "see `hangar task show`; submit another patch",
         ));
     }

@@ -9,7 +9,7 @@ use crate::model::ids::Principal;
 use crate::model::manifest::Manifest;
 use crate::model::policy::Acceptance;
 use crate::model::run::{Run, RunOutcome, RunRole};
-use crate::model::task::{Flow, Stage, State, Task};
+use crate::model::task::{Flow, Stage, State};
 use crate::store::dossier::{Dossier, Held};
 use jiff::Timestamp;
 use std::collections::BTreeSet;
@@ -140,10 +140,15 @@ pub fn next(dossier: &Dossier, settings: &Acceptance, now: Timestamp) -> Next {
     match task.state {
         State::Draft => Next::Enqueue,
         State::Done | State::Failed | State::Rejected | State::Deleted => Next::Nothing,
-        State::Queued | State::Assigned | State::Working => match task.flow {
-            Flow::Plain => next_plain(dossier),
-            Flow::TestFirst => next_test_first(dossier, settings, now),
-        },
+        State::Queued | State::Assigned | State::Working => next_open(dossier, settings, now),
+    }
+}
+
+/// What comes next for a task that is worked on.
+fn next_open(dossier: &Dossier, settings: &Acceptance, now: Timestamp) -> Next {
+    match dossier.history.task.flow {
+        Flow::Plain => next_plain(dossier),
+        Flow::TestFirst => next_test_first(dossier, settings, now),
     }
 }
 
@@ -332,11 +337,18 @@ fn next_round(dossier: &Dossier, manifest: Digest, settings: &Acceptance) -> Nex
             documents: firm.iter().map(|grade| grade.digest()).collect(),
         });
     }
+    // A grade of the same patch that was asked for before this run rests on no run: it can
+    // contradict, and it is no round's.
+    let own: Vec<_> = grades
+        .iter()
+        .filter(|grade| grade.value().run == Some(last.digest()))
+        .collect();
+    let firm: Vec<_> = own.iter().filter(|grade| !grade.value().void).collect();
     if let Some(accepted) = firm.iter().find(|grade| grade.value().accepted) {
         return deliver(dossier, last, Some(accepted.digest()));
     }
     // A void grade is repeated once; void again costs a round like a failure.
-    let settled = firm.first().copied().or_else(|| grades.get(1));
+    let settled = firm.first().copied().or_else(|| own.get(1));
     let Some(settled) = settled else {
         return Next::Grade {
             manifest,
@@ -388,7 +400,10 @@ fn grades_of<'a>(
 
 /// What a retry from a stage sets aside: everything that was made at or after it.
 pub fn set_aside(dossier: &Dossier, from: Stage) -> Vec<Digest> {
-    let mut aside: Vec<Digest> = dossier.grades.iter().map(Held::digest).collect();
+    let mut aside = Vec::new();
+    if from <= Stage::Verifying {
+        aside.extend(dossier.grades.iter().map(Held::digest));
+    }
     if from <= Stage::Implementing {
         aside.extend(
             dossier
@@ -407,11 +422,17 @@ pub fn set_aside(dossier: &Dossier, from: Stage) -> Vec<Digest> {
     aside
 }
 
-/// Where a retry goes on when the person names no stage: where the task ended.
-pub fn retry_stage(task: &Task) -> Stage {
-    match task.state {
-        State::Rejected => Stage::Writing,
-        _ if task.consumed.is_some() || task.flow == Flow::Plain => Stage::Implementing,
-        _ => Stage::Writing,
+/// Where a retry goes on when the person names no stage, and what it sets aside: nothing, unless the
+/// rounds or the versions are used up.
+pub fn resumption(
+    dossier: &Dossier,
+    settings: &Acceptance,
+    now: Timestamp,
+) -> (Stage, Vec<Digest>) {
+    let next = next_open(dossier, settings, now);
+    match next {
+        Next::GiveUp { .. } => (Stage::Implementing, set_aside(dossier, Stage::Implementing)),
+        Next::RejectTask { .. } => (Stage::Writing, set_aside(dossier, Stage::Writing)),
+        next => (next.stage().unwrap_or(Stage::Writing), Vec::new()),
     }
 }

@@ -3,7 +3,7 @@
 //! A commit's tree holds what one command wrote; parents only make the history reachable. Author,
 //! date, message and parents decide nothing. A commit with an empty tree is a join of two heads.
 
-use super::Error;
+use super::{Error, high_water};
 use crate::git::{CommitDraft, EntryKind, Expected, Repository, TreeEntry};
 use crate::model::object_id::ObjectId;
 use std::collections::{BTreeMap, BTreeSet};
@@ -117,6 +117,7 @@ pub fn append(
 ) -> Result<ObjectId, Error> {
     let commit = commit(repo, tip, files, note)?;
     repo.update_ref(reference, Expected::from(tip), Some(commit), note.message)?;
+    high_water::note(repo, reference, commit)?;
     Ok(commit)
 }
 

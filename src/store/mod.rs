@@ -10,6 +10,7 @@ pub mod dossier;
 pub mod draft;
 pub mod error;
 
+pub mod high_water;
 pub mod identity;
 pub mod join;
 pub mod layout;

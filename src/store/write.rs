@@ -4,7 +4,7 @@ use super::chain::{self, Content, Note};
 use super::check::Document;
 use super::identity::Identity;
 use super::tasks::TaskHistory;
-use super::{Error, Store};
+use super::{Error, Store, high_water};
 use crate::base::random;
 use crate::git::{self, Expected};
 use crate::model::authority::may;
@@ -162,9 +162,9 @@ impl Store {
         message: &str,
     ) -> Result<(), Error> {
         let expected = Expected::from(tip);
-        Ok(self
-            .repo
-            .update_ref(reference, expected, Some(commit), message)?)
+        self.repo
+            .update_ref(reference, expected, Some(commit), message)?;
+        high_water::note(&self.repo, reference, commit)
     }
 
     /// Writes a commit that no ref names yet.

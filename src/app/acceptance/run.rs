@@ -8,12 +8,13 @@ use crate::flow::stage::{self, Contradiction, Next};
 use crate::model::authority::{Act, may};
 use crate::model::digest::Digest;
 use crate::model::event::Change;
+use crate::model::grade::Grade;
 use crate::model::ids::TaskId;
 use crate::model::object_id::ObjectId;
 use crate::model::outcome::{Secrecy, Trust, Verdict};
 use crate::model::task::{Stage, State};
 use crate::store::Store;
-use crate::store::dossier::Dossier;
+use crate::store::dossier::{Dossier, Held};
 use crate::store::identity::Identity;
 use crate::trust::AskPassphrase;
 use schemars::JsonSchema;
@@ -264,7 +265,7 @@ fn view(store: &Store, id: &TaskId, stop: Stop) -> Result<RunView, Error> {
             .as_ref()
             .map(|delivery| short_branch(&delivery.branch)),
         commit: task.delivery.as_ref().map(|delivery| delivery.commit),
-        grade: dossier.grades.last().map(|held| words(held.value())),
+        grade: grade_of(&dossier).map(|held| words(held.value())),
         rounds_left: match stage::next(&dossier, settings, store.clock.now()) {
             Next::Implement {
                 round,
@@ -304,6 +305,15 @@ fn view(store: &Store, id: &TaskId, stop: Stop) -> Result<RunView, Error> {
         Stop::Ended => Stopped::Ended,
     };
     Ok(view)
+}
+
+/// The grade that the delivery rests on, else the last one.
+fn grade_of(dossier: &Dossier) -> Option<&Held<Grade>> {
+    let delivery = dossier.history.task.delivery.as_ref();
+    match delivery.and_then(|delivery| delivery.grade) {
+        Some(digest) => dossier.grades.iter().find(|held| held.digest() == digest),
+        None => dossier.grades.last(),
+    }
 }
 
 fn short_branch(full: &str) -> String {

@@ -81,11 +81,15 @@ pub fn retry(
     let mut chosen = None;
     let mut acted = act(here, task, ask, |store, history| {
         let dossier = store.dossier(&history.task.id)?;
-        let stage = from.unwrap_or_else(|| stage::retry_stage(&history.task));
+        let settings = &store.policy.newest().root.acceptance;
+        let (stage, set_aside) = match from {
+            Some(stage) => (stage, stage::set_aside(&dossier, stage)),
+            None => stage::resumption(&dossier, settings, store.clock.now()),
+        };
         chosen = Some(stage);
         Ok(Change::Retry {
             from: stage,
-            set_aside: stage::set_aside(&dossier, stage),
+            set_aside,
         })
     })?;
     acted.stage = chosen;

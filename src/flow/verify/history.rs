@@ -15,6 +15,7 @@ use crate::store::Store;
 use crate::store::chain::{self, Folder};
 use crate::store::check::Doubt;
 use crate::store::dossier::{Dossier, Held};
+use crate::store::high_water;
 use crate::store::tasks::Record;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -137,7 +138,7 @@ fn replay(task: &mut Option<Task>, id: &TaskId, record: &Record, change: &Change
     }
 }
 
-pub(super) fn check(case: &Case<'_>, sheet: &mut Sheet) {
+pub(super) fn check(case: &Case<'_>, sheet: &mut Sheet) -> Result<(), Error> {
     for fault in &case.dossier.faults {
         let place = format!("{} in commit {}", fault.kind, fault.commit.short());
         let what = fault.doubt.to_string();
@@ -165,9 +166,39 @@ pub(super) fn check(case: &Case<'_>, sheet: &mut Sheet) {
     refused(case, sheet);
     backdated(case, sheet);
     cut_back(case, sheet);
+    went_back(case, sheet)?;
     let events = dossier.history.records.len();
     let events = words::count(events, "event", "events");
     sheet.close(History, format!("{events}, none missing"));
+    Ok(())
+}
+
+/// Every ref of the task still reaches what this clone has seen of it.
+fn went_back(case: &Case<'_>, sheet: &mut Sheet) -> Result<(), Error> {
+    let (repo, layout, id) = (&case.store.repo, &case.store.layout, case.dossier.id());
+    let own = [
+        layout.task(id),
+        layout.sealed(id),
+        layout.runs(id),
+        layout.grades(id),
+    ];
+    let decisions = layout.approvals_of(id);
+    for (name, mark) in high_water::marks(repo)? {
+        if !own.contains(&name) && !name.starts_with(&decisions) {
+            continue;
+        }
+        let lost = match repo.read_ref(&name)? {
+            None => Some("it is gone"),
+            Some(now) if now == mark => None,
+            Some(now) if repo.has_object(mark) && repo.is_ancestor(mark, now)? => None,
+            Some(_) => Some("it was put back or rewritten"),
+        };
+        if let Some(lost) = lost {
+            let what = format!("{lost}: this clone has seen commit {} on it", mark.short());
+            sheet.fault_at(History, name, what);
+        }
+    }
+    Ok(())
 }
 
 fn pending(case: &Case<'_>, sheet: &mut Sheet) {

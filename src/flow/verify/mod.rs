@@ -194,7 +194,7 @@ pub fn verify_dossier(
         identities,
         trees: RefCell::new(Trees::new(&store.repo)),
     };
-    history::check(&case, &mut sheet);
+    history::check(&case, &mut sheet)?;
     versions::check(&case, &mut sheet)?;
     payload::check(&case, &mut sheet)?;
     let used = approvals::check(&case, &mut sheet)?;

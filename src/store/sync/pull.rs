@@ -9,7 +9,7 @@ use crate::model::object_id::ObjectId;
 use crate::store::chain;
 use crate::store::join::join;
 use crate::store::layout::{BRANCH_PREFIX, DEFAULT_PREFIX, RefKind};
-use crate::store::{Error, Store, pins, policy, proposal};
+use crate::store::{Error, Store, high_water, pins, policy, proposal};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// From so many refs on, one pattern is fetched instead of each name.
@@ -155,6 +155,7 @@ fn take_policy(store: Store, differing: &[Differing], report: &mut Report) -> Re
             store
                 .repo
                 .update_ref(name, Expected::from(sides.here), Some(there), "sync")?;
+            high_water::note(&store.repo, name, there)?;
             pins::record(&store.repo, &offered)?;
             report.fetched.insert(name.clone());
             reopen(&store)
@@ -197,7 +198,7 @@ fn take(
     }
     let expected = Expected::from(sides.here);
     match store.repo.update_ref(name, expected, Some(target), "sync") {
-        Ok(()) => {}
+        Ok(()) => high_water::note(&store.repo, name, target)?,
         // Somebody wrote here meanwhile: the next round sees it.
         Err(git::Error::Conflict { .. }) => return Ok(None),
         Err(error) => return Err(error.into()),

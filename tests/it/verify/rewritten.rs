@@ -1,5 +1,6 @@
-//! Refs that were put back, cut or deleted. Without a high-water mark a history that is whole but
-//! old can't be told from a task that is not finished; everything around it still shows.
+//! Refs that were put back, cut or deleted. In a clone that has never seen them a history that is
+//! whole but old can't be told from a task that is not finished; everything around it still shows. A
+//! clone that has seen them names each.
 
 use super::forge::Forged;
 
@@ -92,4 +93,42 @@ fn a_ref_that_points_at_nonsense() {
     assert!(!answer.faults().is_empty());
     std::fs::write(&file, format!("{old}\n")).unwrap();
     forged.task().is_yes();
+}
+
+#[test]
+fn a_clone_that_has_seen_a_ref_names_it_when_it_goes_back() {
+    let forged = Forged::honest();
+    let remembering = || forged.verify_remembering("xdg", &[forged.id.as_str()]);
+    remembering().is_yes();
+    for reference in [
+        forged.events(),
+        forged.sealed(),
+        forged.runs(),
+        forged.grades(),
+        forged.approval(),
+    ] {
+        let tip = forged.git(&["rev-parse", &reference]);
+        let before = forged.git(&["rev-list", "--max-count=1", "--skip=1", &reference]);
+        if !before.is_empty() {
+            forged.git(&["update-ref", &reference, &before]);
+            remembering().names(
+                "history",
+                "it was put back or rewritten: this clone has seen",
+            );
+        }
+        forged.git(&["update-ref", "-d", &reference]);
+        if reference != forged.events() {
+            remembering().names("history", "it is gone: this clone has seen");
+        }
+        forged.git(&["update-ref", &reference, &tip]);
+        remembering().is_yes();
+    }
+    // A ref that grew, by whoever, is fine.
+    forged.append(&forged.events(), &[("note.txt", b"x")]);
+    let answer = remembering();
+    assert!(
+        !answer.text.contains("this clone has seen"),
+        "{}",
+        answer.text
+    );
 }

@@ -1,0 +1,52 @@
+//! High-water marks: where each ref was when this clone last moved it.
+//!
+//! A ref of ours only grows. One that does not reach its mark any more was put back, rewritten or
+//! deleted behind our back, and what it lost (a rejection, say) may have mattered. `heads.log` in
+//! hangar's folder is no cache: losing it loses this memory, and nothing else. A line that is lost in
+//! a crash only makes a mark older.
+
+use super::Error;
+use crate::base::files;
+use crate::git::Repository;
+use crate::model::object_id::ObjectId;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// From so many bytes on, the file is written anew with one line for each ref.
+const COMPACT: usize = 1 << 20;
+
+fn path(repo: &Repository) -> PathBuf {
+    repo.hangar_dir().join("heads.log")
+}
+
+/// Notes where a ref is now.
+pub(super) fn note(repo: &Repository, name: &str, at: ObjectId) -> Result<(), Error> {
+    let line = format!("{at} {name}\n");
+    Ok(files::append(&path(repo), line.as_bytes(), 0o600)?)
+}
+
+/// The mark of every ref, by name.
+pub fn marks(repo: &Repository) -> Result<BTreeMap<String, ObjectId>, Error> {
+    let text = match std::fs::read_to_string(path(repo)) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
+        Err(error) => return Err(Error::Pin(format!("its memory can't be read: {error}"))),
+    };
+    let mut marks = BTreeMap::new();
+    for line in text.lines() {
+        // A line that a crash cut short says nothing.
+        if let Some((at, name)) = line.split_once(' ')
+            && let Ok(at) = at.parse()
+        {
+            marks.insert(name.to_owned(), at);
+        }
+    }
+    if text.len() > COMPACT {
+        let lines: Vec<String> = marks
+            .iter()
+            .map(|(name, at)| format!("{at} {name}\n"))
+            .collect();
+        files::write_atomic(&path(repo), lines.concat().as_bytes(), 0o600)?;
+    }
+    Ok(marks)
+}
