@@ -94,7 +94,16 @@ pub fn decide(
         ));
     }
     let now = store.clock.now();
-    let days = i64::from(store.policy.newest().root.acceptance.approval_days);
+    // A century is for ever, and more is no time that a clock can hold.
+    let days = i64::from(
+        store
+            .policy
+            .newest()
+            .root
+            .acceptance
+            .approval_days
+            .min(36_500),
+    );
     let not_after = now.checked_add((days * 24).hours()).unwrap_or(now);
     let approval = Approval {
         format: 1,

@@ -86,6 +86,12 @@ pub fn deliver(
 fn is_allowed(store: &Store, task: &Task, run: &Held<Run>) -> Result<bool, Error> {
     let result = run.value().result.as_ref().ok_or_else(|| gone("result"))?;
     let subject = Subject::new(&store.repo, result.base, result.tree)?;
+    if result.base != task.base || result.patch != subject.patch {
+        return Err(Error::refused(
+            "the run's document and its trees don't belong together",
+            format!("see `hangar verify {}`", task.id.short()),
+        ));
+    }
     Ok(guarded(&subject.changes()).is_empty() || task.approved_patches.contains(&subject.patch))
 }
 

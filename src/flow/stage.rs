@@ -206,7 +206,7 @@ fn next_test_first(dossier: &Dossier, settings: &Acceptance, now: Timestamp) -> 
             .map(|seal| seal.value().version)
             .max()
             .unwrap_or(0)
-            + 1;
+            .saturating_add(1);
         let previous = dossier.seals.last().map(Held::digest);
         return Next::Write {
             version,
@@ -215,7 +215,7 @@ fn next_test_first(dossier: &Dossier, settings: &Acceptance, now: Timestamp) -> 
         };
     };
     let rewrite = |reasons| Next::Write {
-        version: last.value().version + 1,
+        version: last.value().version.saturating_add(1),
         previous: Some(last.digest()),
         reasons,
     };
@@ -375,7 +375,10 @@ pub fn completed_runs(dossier: &Dossier, manifest: Option<Digest>) -> Vec<&Held<
         let run = held.value();
         run.role == RunRole::Implementer
             && run.outcome == RunOutcome::Completed
-            && run.result.is_some()
+            && run
+                .result
+                .as_ref()
+                .is_some_and(|result| result.base == dossier.history.task.base)
             && run.manifest == manifest
             && !dossier.is_aside(held.digest())
     };

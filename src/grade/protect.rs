@@ -17,24 +17,43 @@ use std::sync::LazyLock;
 pub const GUARDED: &[&str] = &[
     "**/.gitattributes",
     "**/.gitmodules",
+    ".lfsconfig",
     ".github/",
+    ".gitlab/",
     ".gitlab-ci.yml",
+    ".gitea/",
+    ".forgejo/",
     ".circleci/",
     ".buildkite/",
     ".woodpecker/",
     ".woodpecker.yml",
+    ".woodpecker.yaml",
     ".travis.yml",
+    ".cirrus.yml",
+    ".drone.yml",
+    "appveyor.yml",
+    ".appveyor.yml",
     "azure-pipelines.yml",
-    "Jenkinsfile",
+    "azure-pipelines.yaml",
+    "bitbucket-pipelines.yml",
+    "**/Jenkinsfile",
+    "**/CODEOWNERS",
     ".githooks/",
     ".husky/",
     ".pre-commit-config.yaml",
     "lefthook.yml",
+    "lefthook.yaml",
+    ".lefthook.yml",
+    ".lefthook.yaml",
+    "lefthook-local.yml",
+    ".devcontainer/",
+    ".vscode/",
+    ".claude/",
     "hangar.toml",
 ];
 
-/// How many guarded paths of a patch are named.
-const MAX_NAMED: usize = 100;
+/// How many guarded paths of a patch a run document names.
+pub const MAX_NAMED: usize = 100;
 
 /// Most patterns of one set and the longest pattern in bytes.
 const MAX_PATTERNS: usize = 512;
@@ -114,17 +133,20 @@ fn is_same_or_above(above: &[u8], path: &[u8]) -> bool {
         .is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
 }
 
-/// The changed paths among [`GUARDED`], in order: the first hundred, as text.
+/// The changed paths among [`GUARDED`], in order, as text.
 pub fn guarded(changes: &BTreeMap<Vec<u8>, Change>) -> Vec<String> {
-    // In any case of letters: on some file systems they name the same file.
+    // In any case of letters: on some file systems they name the same file. A folder's name alone is
+    // meant too: a link of that name makes another folder's files the ones that count.
     static GLOBS: LazyLock<Globs> = LazyLock::new(|| {
-        let lower: Vec<String> = GUARDED.iter().map(|glob| glob.to_lowercase()).collect();
-        Globs::new(&lower).expect("a test compiles these patterns")
+        let lower = GUARDED.iter().map(|glob| glob.to_lowercase());
+        let all: Vec<String> = lower
+            .flat_map(|glob| [glob.trim_end_matches('/').to_owned(), glob])
+            .collect();
+        Globs::new(&all).expect("a test compiles these patterns")
     });
     changes
         .keys()
         .filter(|path| GLOBS.matches(&path.to_ascii_lowercase()))
-        .take(MAX_NAMED)
         .map(|path| String::from_utf8_lossy(path).into_owned())
         .collect()
 }
@@ -340,10 +362,11 @@ mod tests {
         assert_eq!(guarded(&changes(&base, &result)), expected);
         let many: Vec<String> = (0..300).map(|n| format!(".github/{n}")).collect();
         let many: Vec<(&str, &str)> = many.iter().map(|path| (path.as_str(), "")).collect();
-        assert_eq!(
-            guarded(&changes(&Listing::new(), &listing(&many))).len(),
-            MAX_NAMED
-        );
+        let all = guarded(&changes(&Listing::new(), &listing(&many)));
+        assert_eq!(all.len(), 300);
+        let mut linked = Listing::new();
+        linked.insert(".githooks", Entry::of(Mode::Symlink, b"elsewhere"));
+        assert_eq!(guarded(&changes(&Listing::new(), &linked)), [".githooks"]);
     }
 
     #[test]

@@ -76,10 +76,11 @@ pub fn may(actor: &Actor, act: Act, requester: &Principal) -> bool {
 fn person_may(role: Role, act: Act, is_requester: bool) -> bool {
     match act {
         Act::Create | Act::Enqueue | Act::Comment | Act::Submit => true,
-        Act::Edit | Act::Cancel | Act::Retry | Act::Delete | Act::Decide | Act::Adjudicate => {
+        Act::Edit | Act::Cancel | Act::Retry | Act::Delete | Act::Decide => {
             is_requester || role >= Role::Approver
         }
-        Act::ApprovePatch | Act::Publish | Act::Reseal => role >= Role::Approver,
+        // A requester's word against an approver's is for an approver to weigh.
+        Act::Adjudicate | Act::ApprovePatch | Act::Publish | Act::Reseal => role >= Role::Approver,
         Act::Work | Act::Seal | Act::RecordRun | Act::Grade => false,
     }
 }

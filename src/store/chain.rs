@@ -3,8 +3,10 @@
 //! A commit's tree holds what one command wrote; parents only make the history reachable. Author,
 //! date, message and parents decide nothing. A commit with an empty tree is a join of two heads.
 
+use super::join::join;
 use super::{Error, high_water};
-use crate::git::{CommitDraft, EntryKind, Expected, Repository, TreeEntry};
+use crate::git::{self, CommitDraft, EntryKind, Expected, Repository, TreeEntry};
+use crate::model::codec;
 use crate::model::object_id::ObjectId;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,6 +14,9 @@ use std::collections::{BTreeMap, BTreeSet};
 pub const MAX_COMMITS: usize = 100_000;
 /// Largest document file of a commit.
 const MAX_FILE: u64 = 64 << 20;
+
+/// Largest signature file.
+const MAX_SIGNATURE: u64 = 8 << 10;
 
 /// A document's bytes and its signature, empty where there is none.
 pub type SignedBytes = (Vec<u8>, Vec<u8>);
@@ -38,16 +43,30 @@ impl Folder {
 
     /// The bytes of the file `name`.
     pub fn file(&self, repo: &Repository, name: &str) -> Result<Option<Vec<u8>>, Error> {
+        self.file_up_to(repo, name, MAX_FILE)
+    }
+
+    fn file_up_to(
+        &self,
+        repo: &Repository,
+        name: &str,
+        most: u64,
+    ) -> Result<Option<Vec<u8>>, Error> {
         match self.entries.get(name) {
-            Some((EntryKind::Blob, id)) => Ok(Some(repo.read_blob(*id, MAX_FILE)?)),
+            Some((EntryKind::Blob, id)) => Ok(Some(repo.read_blob(*id, most)?)),
             _ => Ok(None),
         }
     }
 
-    /// A document and its detached signature: `NAME.toml` and `NAME.sig`.
+    /// A document and its detached signature: `NAME.toml` and `NAME.sig`. One that is larger than the
+    /// format allows comes back empty: it is not believed, and keeps nothing else from being read.
     pub fn document(&self, repo: &Repository, name: &str) -> Result<Option<SignedBytes>, Error> {
-        let bytes = self.file(repo, &format!("{name}.toml"))?;
-        let signature = self.file(repo, &format!("{name}.sig"))?;
+        let read = |file: String, most| match self.file_up_to(repo, &file, most) {
+            Err(Error::Git(git::Error::TooLarge { .. })) => Ok(Some(Vec::new())),
+            other => other,
+        };
+        let bytes = read(format!("{name}.toml"), codec::MAX_BYTES as u64)?;
+        let signature = read(format!("{name}.sig"), MAX_SIGNATURE)?;
         Ok(bytes.map(|bytes| (bytes, signature.unwrap_or_default())))
     }
 }
@@ -82,6 +101,39 @@ pub fn read(repo: &Repository, head: ObjectId) -> Result<Vec<Folder>, Error> {
         }
     }
     Ok(found)
+}
+
+/// Refuses a history that is not what honest clones make: longer than `most` commits, or with an empty
+/// commit that is no join. Somebody who can push could otherwise fill a ref until nobody can read it.
+pub fn check_growth(repo: &Repository, head: ObjectId, most: usize) -> Result<(), Error> {
+    let wrong = |reason: &str| Error::Document {
+        place: format!("the history of {}", head.short()),
+        reason: reason.into(),
+    };
+    let mut seen = BTreeSet::from([head]);
+    let mut open = vec![head];
+    while let Some(id) = open.pop() {
+        let commit = repo.read_commit(id)?;
+        if repo.read_tree(commit.tree)?.is_empty() {
+            let canonical = match commit.parents.as_slice() {
+                [one, two] => join(repo, *one, *two)? == id,
+                _ => false,
+            };
+            if !canonical {
+                return Err(wrong("it holds an empty commit that is no join"));
+            }
+        }
+        open.extend(
+            commit
+                .parents
+                .into_iter()
+                .filter(|parent| seen.insert(*parent)),
+        );
+        if seen.len() > most {
+            return Err(wrong("it is too long"));
+        }
+    }
+    Ok(())
 }
 
 /// A step of the walk.

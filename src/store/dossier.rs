@@ -48,6 +48,8 @@ pub struct Dossier {
     pub reseals: Vec<Held<Reseal>>,
     /// Decisions; for one person and one manifest only the last.
     pub decisions: Vec<Held<Approval>>,
+    /// Decisions that the same person took back by a later one.
+    pub overruled: Vec<Held<Approval>>,
     /// Runs, oldest first.
     pub runs: Vec<Held<Run>>,
     /// Grades, oldest first.
@@ -80,7 +82,7 @@ impl Store {
         let mut seals = reader.documents::<Manifest>(&sealed, true)?;
         seals.sort_by_key(|seal| seal.value().version);
         let reseals = reader.documents::<Reseal>(&sealed, false)?;
-        let decisions = reader.decisions()?;
+        let (decisions, overruled) = reader.decisions()?;
         let runs = reader.folders(&self.layout.runs(&id))?;
         let runs = reader.documents::<Run>(&runs, true)?;
         let grades = reader.folders(&self.layout.grades(&id))?;
@@ -91,6 +93,7 @@ impl Store {
             seals,
             reseals,
             decisions,
+            overruled,
             runs,
             grades,
             faults,
@@ -164,10 +167,11 @@ impl Reader<'_> {
         Ok(found)
     }
 
-    fn decisions(&mut self) -> Result<Vec<Held<Approval>>, Error> {
+    /// Decisions that count, and those of the same people that a later one overruled.
+    fn decisions(&mut self) -> Result<(Vec<Held<Approval>>, Vec<Held<Approval>>), Error> {
         let prefix = self.store.layout.approvals_of(self.task);
         let refs = self.store.repo.list_refs(&self.store.layout.approvals())?;
-        let mut decisions = Vec::new();
+        let (mut decisions, mut overruled) = (Vec::new(), Vec::new());
         for (name, head) in refs
             .into_iter()
             .filter(|(name, _)| name.starts_with(&prefix))
@@ -194,21 +198,32 @@ impl Reader<'_> {
                 }
                 fits
             });
-            decisions.extend(last_word(of_ref, head));
+            // What a key signed after it lost its rights takes nothing back.
+            let (counting, reduced): (Vec<_>, Vec<_>) = of_ref
+                .into_iter()
+                .partition(|held| held.document.reduced.is_none());
+            decisions.extend(reduced);
+            let (last, earlier) = last_word(counting, head);
+            decisions.extend(last);
+            overruled.extend(earlier);
         }
-        Ok(decisions)
+        Ok((decisions, overruled))
     }
 }
 
 /// The last word of one person over one manifest. Where two clones went apart and were joined, there
 /// is no last one: then a rejection wins.
-fn last_word(mut decisions: Vec<Held<Approval>>, head: ObjectId) -> Option<Held<Approval>> {
+fn last_word(
+    mut decisions: Vec<Held<Approval>>,
+    head: ObjectId,
+) -> (Option<Held<Approval>>, Vec<Held<Approval>>) {
     let joined = decisions.last().is_some_and(|last| last.commit != head);
     let rejects = |held: &Held<Approval>| held.value().action == Action::Reject;
-    match decisions.iter().rposition(rejects) {
-        Some(at) if joined => Some(decisions.swap_remove(at)),
+    let last = match decisions.iter().rposition(rejects) {
+        Some(at) if joined => Some(decisions.remove(at)),
         _ => decisions.pop(),
-    }
+    };
+    (last, decisions)
 }
 
 impl Dossier {

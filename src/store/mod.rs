@@ -49,6 +49,8 @@ impl Store {
         let layout = Layout::of(&repo)?;
         let policy = policy::load(&repo, &layout)?.ok_or(Error::NoPolicy)?;
         pins::check(&repo, &policy)?;
+        // Seen once is seen for ever. A repository that can't be written to is still read.
+        let _ = pins::record(&repo, &policy);
         Ok(Self {
             repo,
             layout,

@@ -38,8 +38,8 @@ pub fn reduce(store: &Store, members: &mut Members, how: Why) -> Result<Vec<Vec<
     for (key, actor) in lost {
         let mut listed = documents.remove(&key).unwrap_or_default();
         let earlier = members.reduced.iter().find(|entry| entry.key == key);
-        // What counted before goes on counting.
-        if let Some(earlier) = earlier {
+        // What counted before goes on counting, unless the key is now found to be compromised.
+        if let Some(earlier) = earlier.filter(|earlier| how <= earlier.how) {
             listed.extend(store.policy.list(earlier.accepted).into_iter().flatten());
         }
         let how = earlier.map_or(how, |earlier| how.max(earlier.how));
@@ -71,9 +71,19 @@ fn documents_of(
         }
     };
     for (id, tip) in store.task_refs()? {
-        let dossier = store.dossier_of(store.task_at(&id, tip)?)?;
+        // A task that can't be read must not keep anybody from taking rights.
+        let Ok(dossier) = store
+            .task_at(&id, tip)
+            .and_then(|one| store.dossier_of(one))
+        else {
+            continue;
+        };
         for record in &dossier.history.records {
             let event = record.event.value();
+            // What did not count before does not begin to.
+            if record.event.reduced.is_some() {
+                continue;
+            }
             if how == Why::Retired || !is_evidence(event) {
                 add(&event.signer.key, record.event.digest());
             }
@@ -83,12 +93,12 @@ fn documents_of(
         }
         macro_rules! all {
             ($($documents:ident),*) => {$(
-                for held in &dossier.$documents {
+                for held in dossier.$documents.iter().filter(|held| held.document.reduced.is_none()) {
                     add(&held.value().signer.key, Held::digest(held));
                 }
             )*};
         }
-        all!(seals, reseals, decisions, runs, grades);
+        all!(seals, reseals, decisions, overruled, runs, grades);
     }
     Ok(found)
 }
@@ -111,7 +121,10 @@ pub fn adopt(
 ) -> Result<Vec<Vec<u8>>, Error> {
     let mut left = wanted.clone();
     let mut more = Documents::new();
-    for (_, head) in store.repo.list_refs(store.layout.prefix())? {
+    // What came from a remote and was not taken is looked at too.
+    let mut refs = store.repo.list_refs(store.layout.prefix())?;
+    refs.extend(store.repo.list_refs("refs/hangar-remote/")?);
+    for (_, head) in refs {
         for folder in chain::read(&store.repo, head)? {
             for name in ["event", "manifest", "reseal", "approval", "run", "grade"] {
                 let Some((bytes, signature)) = folder.document(&store.repo, name)? else {

@@ -73,6 +73,17 @@ impl Store {
         for folder in chain::read(&self.repo, tip)? {
             match self.read_event(id, &folder)? {
                 Ok(event) => {
+                    if let Some(doubt) = event
+                        .reduced
+                        .clone()
+                        .filter(|_| event.value().task.is_none())
+                    {
+                        faults.push(Fault {
+                            kind: "event",
+                            commit: folder.commit,
+                            doubt,
+                        });
+                    }
                     events.insert(event.digest(), (event, folder.commit));
                 }
                 Err(doubt) => faults.push(Fault {
@@ -257,7 +268,8 @@ fn step(
         return Err("creation must be the first event and only there".into());
     }
     // It keeps its place in the order: what rests on it is not lost with it.
-    if let Some(doubt) = &event.reduced {
+    // A task that such a key made stays readable; it is named as not believed.
+    if let Some(doubt) = event.reduced.as_ref().filter(|_| !creates) {
         return Err(doubt.to_string());
     }
     if !may(&event.actor, change.act(), &requester) {

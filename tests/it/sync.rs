@@ -63,6 +63,13 @@ impl Hub {
         self.env.git(dir, &["for-each-ref", format, "refs/hangar/"])
     }
 
+    fn vandal_blob(&self, bytes: &[u8]) -> String {
+        let path = self.env.root().join("blob");
+        fs::write(&path, bytes).unwrap();
+        let args = ["hash-object", "-w", path.to_str().unwrap()];
+        self.env.git(&self.bare, &args)
+    }
+
     /// A commit of a stranger on top of `parent`, with this file.
     fn stranger(&self, parent: Option<&str>, name: &str, text: &str) -> String {
         let git = |args: &[&str]| self.env.git(&self.bare, args);
@@ -323,6 +330,106 @@ fn commands_that_decide_publish_and_those_that_show_fetch() {
     fs::rename(hub.env.root().join("away"), &hub.bare).unwrap();
     hub.sync(&first).success();
     says(verify(&[]), 3);
+}
+
+/// Something that somebody who can push, without a key, does to the hub.
+type Vandal = fn(&Hub, &str);
+
+#[test]
+fn what_a_vandal_pushes_is_named_and_keeps_nobody_else_from_syncing() {
+    let acts: [(&str, Vandal, i32); 7] = [
+        (
+            "a blob for a task",
+            |hub, task| {
+                let blob = hub.vandal_blob(b"x");
+                hub.env
+                    .git(&hub.bare, &["update-ref", &task_ref(task), &blob]);
+            },
+            1,
+        ),
+        (
+            "a branch whose name ends like the policy's",
+            |hub, _| {
+                hub.env
+                    .git(&hub.bare, &["branch", "refs/hangar/policy", "main"]);
+            },
+            0,
+        ),
+        (
+            "a branch called like the other prefix",
+            |hub, _| {
+                hub.env
+                    .git(&hub.bare, &["branch", "hangar-state/policy", "main"]);
+            },
+            0,
+        ),
+        (
+            "an object that git refuses",
+            |hub, task| {
+                let head = hub.env.git(&hub.bare, &["rev-parse", &task_ref(task)]);
+                let text = format!(
+                    "tree {}\nparent {head}\nauthor x\n\nx\n",
+                    "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
+                );
+                fs::write(hub.env.root().join("vandal"), text).unwrap();
+                let path = hub.env.root().join("vandal");
+                let args = ["hash-object", "-t", "commit", "--literally", "-w"];
+                let args = [&args[..], &[path.to_str().unwrap()]].concat();
+                let commit = hub.env.git(&hub.bare, &args);
+                fs::write(hub.bare.join(task_ref(task)), format!("{commit}\n")).unwrap();
+            },
+            1,
+        ),
+        (
+            "a run document of 9 MiB",
+            |hub, task| {
+                let junk = hub.stranger(None, "run.toml", &"0".repeat(9 << 20));
+                let name = format!("refs/hangar/runs/{task}");
+                hub.env.git(&hub.bare, &["update-ref", &name, &junk]);
+            },
+            1,
+        ),
+        (
+            "empty commits on a task",
+            |hub, task| {
+                let tree = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
+                let head = hub.env.git(&hub.bare, &["rev-parse", &task_ref(task)]);
+                let args = ["commit-tree", tree, "-p", &head, "-m", "join"];
+                let empty = hub.env.git(&hub.bare, &args);
+                hub.env
+                    .git(&hub.bare, &["update-ref", &task_ref(task), &empty]);
+            },
+            1,
+        ),
+        (
+            "a ref in the way of others",
+            |hub, _| {
+                let head = hub.env.git(&hub.bare, &["rev-parse", "main"]);
+                hub.env
+                    .git(&hub.bare, &["update-ref", "refs/hangar/sealed", &head]);
+            },
+            0,
+        ),
+    ];
+    for (what, act, code) in acts {
+        let (hub, first) = Hub::new();
+        let task = hub.task(&first, "Attacked");
+        let other = hub.task(&first, "Other");
+        hub.sync(&first).success();
+        let second = hub.clone("second");
+        act(&hub, &task);
+        hub.edit(&first, &other, "Still shared");
+        let ran = hub.sync(&first);
+        assert_eq!(ran.code, Some(code), "{what}: {ran}");
+        let ran = hub.sync(&second);
+        assert_eq!(ran.code, Some(code), "{what}: {ran}");
+        for dir in [&first, &second] {
+            assert_eq!(hub.show(dir, &other)["title"], "Still shared", "{what}");
+            assert_eq!(hub.show(dir, &task)["title"], "Attacked", "{what}");
+            hub.env.hangar(dir, &["task", "list"]).success();
+            hub.env.hangar(dir, &["policy", "show"]).success();
+        }
+    }
 }
 
 #[test]

@@ -8,11 +8,13 @@ use crate::base::files;
 use crate::flow;
 use crate::flow::decide;
 use crate::flow::stage::{self, Next};
+use crate::flow::subject::Subject;
 use crate::git::{self, Repository};
+use crate::grade::protect::guarded;
 use crate::model::digest::Digest;
 use crate::model::ids::{Principal, TaskId};
 use crate::model::object_id::ObjectId;
-use crate::model::run::{Run, RunResult};
+use crate::model::run::Run;
 use crate::store::Store;
 use crate::store::dossier::{Dossier, Held};
 use crate::store::identity::Identity;
@@ -40,7 +42,7 @@ pub struct PatchCard {
     /// The tree that it makes.
     pub tree: ObjectId,
     /// Paths that changed, all together.
-    pub changed: u32,
+    pub changed: usize,
     /// The grade that accepts it; absent for a plain task.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub grade: Option<GradeWords>,
@@ -87,21 +89,22 @@ fn seen_path(store: &Store, id: &TaskId) -> PathBuf {
 pub fn review(here: &Here, task: Option<&str>) -> Result<PatchCard, Error> {
     let store = sync::fresh(here)?;
     let dossier = dossier(&store, task)?;
-    let (run, result) = waiting(&store, &dossier)?;
+    let (run, subject) = waiting(&store, &dossier)?;
+    let changes = subject.changes();
     let card = PatchCard {
         id: dossier.id().clone(),
         title: dossier.history.task.title.clone(),
-        patch: result.patch,
+        patch: subject.patch,
         by: run.value().signer.principal.clone(),
-        base: result.base,
-        tree: result.tree,
-        changed: result.changed,
+        base: subject.base,
+        tree: subject.tree,
+        changed: changes.len(),
         grade: dossier
             .grades
             .iter()
-            .rfind(|held| held.value().subject.patch == result.patch && held.value().accepted)
+            .rfind(|held| held.value().subject.patch == subject.patch && held.value().accepted)
             .map(|held| words(held.value())),
-        guarded: differences(&store.repo, result)?,
+        guarded: differences(&store.repo, &subject)?,
     };
     remember(&store, &card.id, card.patch)?;
     Ok(card)
@@ -123,36 +126,35 @@ fn dossier(store: &Store, name: Option<&str>) -> Result<Dossier, Error> {
     super::review::dossier_where(store, name, waits, "an approval of its patch")
 }
 
-/// The run whose patch waits.
-fn waiting<'a>(
-    store: &Store,
-    dossier: &'a Dossier,
-) -> Result<(&'a Held<Run>, &'a RunResult), Error> {
+/// The run whose patch waits, and the patch as its trees have it. What the run's document says of
+/// itself is not believed here: a person signs what these trees are.
+fn waiting<'a>(store: &Store, dossier: &'a Dossier) -> Result<(&'a Held<Run>, Subject), Error> {
     let settings = &store.policy.newest().root.acceptance;
     let next = stage::next(dossier, settings, store.clock.now());
     let found = match next {
         Next::AwaitPatchApproval { run } => dossier.runs.iter().find(|held| held.digest() == run),
         _ => None,
     };
-    let result = found.and_then(|run| Some((run, run.value().result.as_ref()?)));
-    result.ok_or_else(|| {
-        flow::Error::refused(
-            "no patch of this task waits for an approval",
-            format!("see `hangar task show {}`", dossier.id().short()),
-        )
-        .into()
-    })
+    let id = dossier.id().short();
+    let Some((run, result)) = found.and_then(|run| Some((run, run.value().result.as_ref()?)))
+    else {
+        let what = "no patch of this task waits for an approval";
+        return Err(flow::Error::refused(what, format!("see `hangar task show {id}`")).into());
+    };
+    let subject = Subject::new(&store.repo, result.base, result.tree)?;
+    if subject.patch != result.patch {
+        let what = "the run's document names another patch than its trees make";
+        return Err(flow::Error::refused(what, format!("see `hangar verify {id}`")).into());
+    }
+    Ok((run, subject))
 }
 
-fn differences(repo: &Repository, result: &RunResult) -> Result<Vec<GuardedChange>, Error> {
-    let base = repo.read_commit(result.base)?.tree;
-    let one = |path: &String| {
-        Ok(GuardedChange {
-            path: path.clone(),
-            diff: difference(repo, base, result.tree, path)?,
-        })
+fn differences(repo: &Repository, subject: &Subject) -> Result<Vec<GuardedChange>, Error> {
+    let one = |path: String| {
+        let diff = difference(repo, subject.base_tree, subject.tree, &path)?;
+        Ok(GuardedChange { path, diff })
     };
-    result.guarded.iter().map(one).collect()
+    guarded(&subject.changes()).into_iter().map(one).collect()
 }
 
 fn difference(
@@ -168,7 +170,9 @@ fn difference(
             Err(git::Error::TooLarge { .. } | git::Error::Invalid { .. }) => return Ok(None),
             Err(error) => return Err(error.into()),
         };
-        Ok(String::from_utf8(bytes).ok())
+        // What is no UTF-8 is shown with replacements; a file with NUL bytes is no text.
+        let text = || String::from_utf8_lossy(&bytes).into_owned();
+        Ok((!bytes.contains(&0)).then(text))
     };
     let (Some(before), Some(after)) = (text(base)?, text(tree)?) else {
         return Ok(None);
@@ -188,8 +192,8 @@ pub fn pending(here: &Here, task: Option<&str>, digest: Option<&str>) -> Result<
     decide::refuse_agents(here.env.keys())?;
     let store = here.store()?;
     let dossier = dossier(&store, task)?;
-    let (_, result) = waiting(&store, &dossier)?;
-    let patch = result.patch;
+    let (_, subject) = waiting(&store, &dossier)?;
+    let patch = subject.patch;
     if let Some(named) = digest.filter(|named| !fits(patch, named)) {
         let what = format!("the waiting patch is {}, not {named}", patch.short());
         return Err(flow::Error::refused(what, "review it, then decide").into());
@@ -214,8 +218,8 @@ pub fn approve(
 ) -> Result<PatchApproved, Error> {
     let store = here.store()?;
     let dossier = store.dossier(&card.id)?;
-    let (_, result) = waiting(&store, &dossier)?;
-    if result.patch != card.patch {
+    let (_, subject) = waiting(&store, &dossier)?;
+    if subject.patch != card.patch {
         let remedy = format!("review it first: hangar review {} --patch", card.id.short());
         return Err(flow::Error::refused("another patch waits now", remedy).into());
     }

@@ -142,8 +142,10 @@ pub(super) fn check(case: &Case<'_>, sheet: &mut Sheet) -> Result<(), Error> {
     for fault in &case.dossier.faults {
         let place = format!("{} in commit {}", fault.kind, fault.commit.short());
         let what = fault.doubt.to_string();
+        // What a key signed that has lost its rights is no fault by itself: only where something rests
+        // on it, which the other links say.
         if matches!(fault.doubt, Doubt::Reduced { .. }) {
-            sheet.fault_now_at(Documents, place, what);
+            sheet.note(format!("{place} does not count: {what}"));
         } else {
             sheet.fault_at(Documents, place, what);
         }
@@ -167,10 +169,28 @@ pub(super) fn check(case: &Case<'_>, sheet: &mut Sheet) -> Result<(), Error> {
     backdated(case, sheet);
     cut_back(case, sheet);
     went_back(case, sheet)?;
+    adjudicated(case, sheet);
     let events = dossier.history.records.len();
     let events = words::count(events, "event", "events");
     sheet.close(History, format!("{events}, none missing"));
     Ok(())
+}
+
+/// What somebody declared not to count is told.
+fn adjudicated(case: &Case<'_>, sheet: &mut Sheet) {
+    for record in &case.dossier.history.records {
+        let event = record.event.value();
+        for (change, refused) in event.change.iter().zip(&record.refused) {
+            if let (Change::Adjudicate { falls, reason, .. }, None) = (change, refused) {
+                let falls: Vec<_> = falls.iter().map(Digest::short).collect();
+                sheet.note(format!(
+                    "{} declared that {} does not count: {reason}",
+                    event.signer.principal,
+                    falls.join(", ")
+                ));
+            }
+        }
+    }
 }
 
 /// Every ref of the task still reaches what this clone has seen of it.

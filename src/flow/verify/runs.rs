@@ -4,9 +4,9 @@ use super::LinkName::Run as Link;
 use super::{Case, Sheet, soften};
 use crate::base::words;
 use crate::flow::Error;
-use crate::grade::protect::guarded;
+use crate::grade::protect::{MAX_NAMED, guarded};
 use crate::model::digest::Digest;
-use crate::model::listing::{changes, patch_id};
+use crate::model::listing::{Listing, changes, patch_id};
 use crate::model::manifest::Writer;
 use crate::model::object_id::ObjectId;
 use crate::model::outcome::Secrecy;
@@ -134,7 +134,7 @@ fn recomputed(case: &Case<'_>, result: &RunResult) -> Result<Vec<String>, Error>
         "it counts the changed paths wrongly",
     );
     compare(
-        guarded(&changes(&base.listing, &tree.listing)) == result.guarded,
+        named(&base.listing, &tree.listing) == result.guarded,
         "it names the changes of CI, hooks and configuration wrongly",
     );
     compare(
@@ -167,7 +167,7 @@ fn delivered(case: &Case<'_>, run: &Held<Run>) -> Vec<String> {
         {
             wrong.push(format!(
                 "its patch changes {}, and no approver had signed the patch id",
-                named(&result.guarded)
+                first_of(&result.guarded)
             ));
         }
         Some(_) => {}
@@ -182,8 +182,15 @@ fn delivered(case: &Case<'_>, run: &Held<Run>) -> Vec<String> {
     wrong
 }
 
+/// The guarded paths that a run document names.
+fn named(base: &Listing, tree: &Listing) -> Vec<String> {
+    let mut paths = guarded(&changes(base, tree));
+    paths.truncate(MAX_NAMED);
+    paths
+}
+
 /// The first of some paths, and how many more there are.
-fn named(paths: &[String]) -> String {
+fn first_of(paths: &[String]) -> String {
     let first = paths.first().map(|path| path.escape_debug().to_string());
     let first = first.unwrap_or_default();
     match paths.len() {

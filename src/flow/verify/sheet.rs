@@ -137,16 +137,6 @@ impl Sheet {
         self.push(link, None, what.into(), true);
     }
 
-    /// The same at a place.
-    pub(super) fn fault_now_at(
-        &mut self,
-        link: LinkName,
-        place: impl Into<String>,
-        what: impl Into<String>,
-    ) {
-        self.push(link, Some(place.into()), what.into(), true);
-    }
-
     fn push(&mut self, link: LinkName, place: Option<String>, what: String, only_now: bool) {
         let fault = Fault {
             link,

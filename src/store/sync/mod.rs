@@ -14,6 +14,7 @@ mod push;
 mod report;
 
 pub use plan::Loss;
+use push::Pushed;
 pub(super) use push::is_race;
 pub use report::{NotApplied, Report};
 
@@ -24,6 +25,9 @@ use std::time::Duration;
 
 /// Rounds before a lost race is given up.
 const ROUNDS: u32 = 20;
+
+/// Rounds after which a remote on which nothing moves is taken to refuse.
+const UNMOVED: u32 = 3;
 
 /// What to sync with.
 #[derive(Debug, Clone)]
@@ -40,12 +44,28 @@ pub struct Wanted<'a> {
 pub fn sync(store: Store, wanted: &Wanted<'_>) -> Result<(Store, Report), Error> {
     let mut report = Report::new(wanted.remote);
     let mut store = store;
+    let mut last = None;
+    let mut unmoved = 0;
     for round in 0..ROUNDS {
         let there = pull::list(&store, wanted)?;
         store = pull::pull(&store, wanted, &there, &mut report)?;
-        if !wanted.push || push::push(&store, wanted, &there, &mut report)? {
+        if !wanted.push {
             return Ok((store, report));
         }
+        let Pushed::Race(why) = push::push(&store, wanted, &there, &mut report)? else {
+            return Ok((store, report));
+        };
+        // Refused as if somebody had been faster, and nothing moves there: it is refused for good.
+        unmoved = if last.as_ref() == Some(&there) {
+            unmoved + 1
+        } else {
+            0
+        };
+        if unmoved >= UNMOVED {
+            report.not_pushed = Some(why);
+            return Ok((store, report));
+        }
+        last = Some(there);
         pause(round);
     }
     Err(Error::LostRace(format!("the remote `{}`", wanted.remote)))

@@ -12,8 +12,14 @@ use crate::store::layout::{BRANCH_PREFIX, DEFAULT_PREFIX, RefKind};
 use crate::store::{Error, Store, high_water, pins, policy, proposal};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// From so many refs on, one pattern is fetched instead of each name.
-const MANY: usize = 200;
+/// Most refs of one fetch: what an argument list holds.
+const MANY: usize = 500;
+/// Refs that Git refuses, one by one, before the rest is not tried.
+const MAX_REFUSED: usize = 100;
+/// Most commits of one ref that are taken; fewer than are read, so that the next honest one fits.
+const MAX_TAKEN: usize = 20_000;
+/// The same for the policy, which changes rarely.
+const MAX_POLICY: usize = 5_000;
 
 /// Refs by local name.
 pub(super) type Refs = BTreeMap<String, ObjectId>;
@@ -31,10 +37,14 @@ pub(super) fn list(store: &Store, wanted: &Wanted<'_>) -> Result<Refs, Error> {
     let found = store
         .repo
         .list_remote(wanted.remote, &patterns, wanted.timeout)?;
-    if found.iter().any(|(name, _)| !name.starts_with(prefix)) {
+    // A pattern means the end of a name as well: others' branches may look like ours.
+    let (ours, others): (Refs, Refs) = found
+        .into_iter()
+        .partition(|(name, _)| name.starts_with(prefix));
+    if ours.is_empty() && others.contains_key(&format!("{other}policy")) {
         return Err(Error::TwoPrefixes);
     }
-    Ok(found.into_iter().collect())
+    Ok(ours)
 }
 
 /// Takes what the remote has. The store comes back with the policy that is in force then.
@@ -44,6 +54,7 @@ pub(super) fn pull(
     there: &Refs,
     report: &mut Report,
 ) -> Result<Store, Error> {
+    report.begin_round();
     let place = tracking(wanted.remote);
     let prefix = store.layout.prefix();
     let shown: Refs = store.repo.list_refs(&place)?.into_iter().collect();
@@ -72,10 +83,11 @@ pub(super) fn pull(
     }
     // The policy first, then events, then what rests on them.
     differing.sort_by(|one, two| (&one.0, &one.1).cmp(&(&two.0, &two.1)));
-    fetch(store, wanted, &place, &differing)?;
+    fetch(store, wanted, &place, &differing, report)?;
     let store = reopen(store)?;
     for (_, name, sides) in &differing {
-        if let Some(loss) = plan::loss(*sides, |one, two| relation(&store, one, two))? {
+        // What has no history (a blob, say) is named when it can't be taken.
+        if let Ok(Some(loss)) = plan::loss(*sides, |one, two| relation(&store, one, two)) {
             report.losses.insert(name.clone(), loss);
         }
     }
@@ -88,7 +100,9 @@ pub(super) fn pull(
         }
     }
     for (task, old) in touched {
-        look(&store, &task, &old, report)?;
+        if let Err(error) = look(&store, &task, &old, report) {
+            report.not_taken(&store.layout.task(&task), &error);
+        }
     }
     Ok(store)
 }
@@ -100,23 +114,49 @@ fn fetch(
     wanted: &Wanted<'_>,
     place: &str,
     differing: &[Differing],
+    report: &mut Report,
 ) -> Result<(), Error> {
-    let prefix = store.layout.prefix();
     let new: Vec<&str> = differing
         .iter()
         .filter(|(_, _, sides)| sides.there.is_some() && sides.there != sides.before)
-        .filter_map(|(_, name, _)| name.strip_prefix(prefix))
+        .map(|(_, name, _)| name.as_str())
         .collect();
-    let specs: Vec<String> = match new.len() {
-        0 => return Ok(()),
-        count if count > MANY => vec![format!("+{prefix}*:{place}*")],
-        _ => new
-            .iter()
-            .map(|name| format!("+{prefix}{name}:{place}{name}"))
-            .collect(),
-    };
+    for names in new.chunks(MANY) {
+        fetch_some(store, wanted, place, names, report)?;
+    }
+    Ok(())
+}
+
+/// Fetches these refs together; where that fails although the remote answers, each half by itself, so
+/// that one ref that Git refuses keeps no other away.
+fn fetch_some(
+    store: &Store,
+    wanted: &Wanted<'_>,
+    place: &str,
+    names: &[&str],
+    report: &mut Report,
+) -> Result<(), Error> {
+    let prefix = store.layout.prefix();
+    let own = names.iter().filter_map(|name| name.strip_prefix(prefix));
+    let specs: Vec<String> = own
+        .map(|name| format!("+{prefix}{name}:{place}{name}"))
+        .collect();
     let specs: Vec<_> = specs.iter().map(String::as_str).collect();
-    Ok(store.repo.fetch(wanted.remote, &specs, wanted.timeout)?)
+    let Err(error) = store.repo.fetch(wanted.remote, &specs, wanted.timeout) else {
+        return Ok(());
+    };
+    if let [name] = names {
+        report.not_taken(name, &error.into());
+        return match report.not_applied.len() > MAX_REFUSED {
+            true => Err(Error::LostRace(format!("the remote `{}`", wanted.remote))),
+            false => Ok(()),
+        };
+    }
+    // A remote that is away fails here.
+    list(store, wanted)?;
+    let (one, two) = names.split_at(names.len() / 2);
+    fetch_some(store, wanted, place, one, report)?;
+    fetch_some(store, wanted, place, two, report)
 }
 
 /// The same store after the git program changed objects and refs.
@@ -146,10 +186,18 @@ fn take_policy(store: Store, differing: &[Differing], report: &mut Report) -> Re
     else {
         return Ok(store);
     };
-    match plan::step(*sides, |one, two| relation(&store, one, two))? {
+    let step = match plan::step(*sides, |one, two| relation(&store, one, two)) {
+        Ok(step) => step,
+        Err(error) => {
+            report.not_taken(name, &error);
+            return Ok(store);
+        }
+    };
+    match step {
         Step::Keep => Ok(store),
         Step::Join(here, there) => Err(Error::RivalPolicy { here, there }),
         Step::Take(there) => {
+            chain::check_growth(&store.repo, there, MAX_POLICY)?;
             let offered = policy::load_at(&store.repo, there)?;
             pins::check(&store.repo, &offered)?;
             store
@@ -176,16 +224,22 @@ fn take(
         RefKind::Proposal(_) => None,
         RefKind::Task(task) | RefKind::OfTask(task) => Some(task),
     };
-    let (target, joined) = match plan::step(sides, |one, two| relation(store, one, two))? {
-        Step::Keep => return Ok(None),
-        Step::Take(there) => (there, false),
-        Step::Join(here, there) => (join(&store.repo, here, there)?, true),
+    let step = plan::step(sides, |one, two| relation(store, one, two));
+    let target = step.and_then(|step| match step {
+        Step::Keep => Ok(None),
+        Step::Take(there) => Ok(Some((there, false))),
+        Step::Join(here, there) => Ok(Some((join(&store.repo, here, there)?, true))),
+    });
+    let (target, joined) = match target {
+        Ok(None) => return Ok(None),
+        Ok(Some(target)) => target,
+        Err(error) => {
+            report.not_taken(name, &error);
+            return Ok(None);
+        }
     };
-    if let Err(why) = readable(store, kind, target) {
-        report.not_applied.push(NotApplied::Ref {
-            name: name.to_owned(),
-            why,
-        });
+    if let Err(error) = readable(store, kind, target) {
+        report.not_taken(name, &error);
         return Ok(None);
     }
     if let RefKind::OfTask(task) = kind
@@ -213,13 +267,13 @@ fn take(
 }
 
 /// Whether a ref could be read with this target. What can't be would make everything unreadable.
-fn readable(store: &Store, kind: &RefKind, target: ObjectId) -> Result<(), String> {
-    let read = match kind {
+fn readable(store: &Store, kind: &RefKind, target: ObjectId) -> Result<(), Error> {
+    chain::check_growth(&store.repo, target, MAX_TAKEN)?;
+    match kind {
         RefKind::Task(task) => store.task_at(task, target).map(drop),
         RefKind::Proposal(digest) => proposal::read(&store.repo, *digest, target).map(drop),
         RefKind::Policy | RefKind::OfTask(_) => chain::read(&store.repo, target).map(drop),
-    };
-    read.map_err(|error| error.to_string())
+    }
 }
 
 /// Reports what came for a task and has no effect.

@@ -28,13 +28,22 @@ pub(in crate::store) fn is_race(rejected: &[(String, String)]) -> bool {
     rejected.iter().any(race)
 }
 
-/// Pushes what the remote lacks. `false` when another writer was faster.
+/// How a push ended.
+#[derive(Debug)]
+pub(super) enum Pushed {
+    /// The remote has everything that it takes.
+    All,
+    /// Another writer was faster, or something on the remote says so.
+    Race(String),
+}
+
+/// Pushes what the remote lacks.
 pub(super) fn push(
     store: &Store,
     wanted: &Wanted<'_>,
     there: &Refs,
     report: &mut Report,
-) -> Result<bool, Error> {
+) -> Result<Pushed, Error> {
     let here: BTreeMap<_, _> = store
         .repo
         .list_refs(store.layout.prefix())?
@@ -47,14 +56,14 @@ pub(super) fn push(
             continue;
         };
         if let Some(at) = at
-            && !holds(store, *id, at)?
+            && !holds(store, *id, at)
         {
             // What the remote has could not be taken, or somebody wrote here meanwhile: pushing
             // would drop it there.
             if report.leaves(name) {
                 continue;
             }
-            return Ok(false);
+            return Ok(Pushed::Race(format!("{name} moved meanwhile")));
         }
         let lease = Lease {
             name: name.clone(),
@@ -66,30 +75,58 @@ pub(super) fn push(
     // The policy first, then a task's events before what rests on them, one task after the other.
     leases.sort_by(|one, two| order(&one.0).cmp(&order(&two.0)));
     let leases: Vec<Lease> = leases.into_iter().map(|(_, lease)| lease).collect();
+    report.not_pushed = None;
     for batch in leases.chunks(BATCH) {
-        match store.repo.push(wanted.remote, batch, wanted.timeout) {
-            Ok(PushOutcome::Done) => done(store, wanted, batch, report)?,
-            Ok(PushOutcome::Rejected(rejected)) => {
-                if is_race(&rejected) {
-                    return Ok(false);
-                }
-                report.not_pushed = rejected.first().map(|(name, why)| format!("{name}: {why}"));
-                return Ok(true);
-            }
-            Err(git::Error::Program { message, .. }) => {
-                report.not_pushed = Some(message);
-                return Ok(true);
-            }
-            Err(error) => return Err(error.into()),
+        if let Some(race) = push_some(store, wanted, batch, report)? {
+            return Ok(Pushed::Race(race));
         }
     }
-    report.not_pushed = None;
-    Ok(true)
+    Ok(Pushed::All)
+}
+
+/// Pushes these refs together; where the remote refuses one for good, each half by itself, so that one
+/// ref that it does not take keeps no other away. Gives why another writer was faster.
+fn push_some(
+    store: &Store,
+    wanted: &Wanted<'_>,
+    batch: &[Lease],
+    report: &mut Report,
+) -> Result<Option<String>, Error> {
+    let why = match store.repo.push(wanted.remote, batch, wanted.timeout) {
+        Ok(PushOutcome::Done) => return done(store, wanted, batch, report).map(|()| None),
+        Ok(PushOutcome::Rejected(rejected)) => {
+            let first = rejected.first().map(|(name, why)| format!("{name}: {why}"));
+            let why = first.unwrap_or_default();
+            if is_race(&rejected) {
+                return Ok(Some(why));
+            }
+            why
+        }
+        Err(git::Error::Program { message, .. }) => {
+            report.not_pushed = Some(message);
+            return Ok(None);
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let pushed = report.pushed.len();
+    if batch.len() > 1 {
+        let (one, two) = batch.split_at(batch.len() / 2);
+        if let Some(race) = push_some(store, wanted, one, report)? {
+            return Ok(Some(race));
+        }
+        // A remote that takes nothing at all is not asked for every ref.
+        if report.pushed.len() > pushed || one.len() == 1 {
+            return push_some(store, wanted, two, report);
+        }
+    }
+    report.not_pushed.get_or_insert(why);
+    Ok(None)
 }
 
 /// Whether a head here reaches what the remote has.
-fn holds(store: &Store, here: ObjectId, there: ObjectId) -> Result<bool, Error> {
-    Ok(store.repo.has_object(there) && store.repo.is_ancestor(there, here)?)
+fn holds(store: &Store, here: ObjectId, there: ObjectId) -> bool {
+    // What is no commit is reached by nothing.
+    store.repo.has_object(there) && store.repo.is_ancestor(there, here).unwrap_or(false)
 }
 
 const fn order(kind: &RefKind) -> (u8, Option<&crate::model::ids::TaskId>, u8) {

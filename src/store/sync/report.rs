@@ -4,6 +4,7 @@ use super::plan::Loss;
 use crate::model::digest::Digest;
 use crate::model::ids::TaskId;
 use crate::model::object_id::ObjectId;
+use crate::store::Error;
 use crate::store::tasks::Fault;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -74,6 +75,20 @@ impl Report {
             remote: remote.to_owned(),
             ..Self::default()
         }
+    }
+
+    /// A round looks at everything that is not applied anew.
+    pub(super) fn begin_round(&mut self) {
+        self.not_applied
+            .retain(|one| !matches!(one, NotApplied::Ref { .. } | NotApplied::Pending { .. }));
+    }
+
+    /// A ref that stays as it was here, and why.
+    pub(super) fn not_taken(&mut self, name: &str, error: &Error) {
+        self.not_applied.push(NotApplied::Ref {
+            name: name.to_owned(),
+            why: error.to_string(),
+        });
     }
 
     /// Whether a ref of the remote is left as it is because it could not be taken.
