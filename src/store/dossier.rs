@@ -37,6 +37,9 @@ impl<T> Held<T> {
     }
 }
 
+/// Decisions by several people.
+type Decisions = Vec<Held<Approval>>;
+
 /// One task's documents.
 #[derive(Debug)]
 pub struct Dossier {
@@ -168,7 +171,7 @@ impl Reader<'_> {
     }
 
     /// Decisions that count, and those of the same people that a later one overruled.
-    fn decisions(&mut self) -> Result<(Vec<Held<Approval>>, Vec<Held<Approval>>), Error> {
+    fn decisions(&mut self) -> Result<(Decisions, Decisions), Error> {
         let prefix = self.store.layout.approvals_of(self.task);
         let refs = self.store.repo.list_refs(&self.store.layout.approvals())?;
         let (mut decisions, mut overruled) = (Vec::new(), Vec::new());

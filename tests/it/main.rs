@@ -48,6 +48,7 @@ mod seal;
 mod seal_age;
 mod store;
 mod sync;
+mod sync_vandals;
 mod trust;
 mod trust_programs;
 mod tutorial;

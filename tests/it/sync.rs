@@ -7,14 +7,14 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 /// A bare repository, and clones of one person on one machine.
-struct Hub {
-    env: TestEnv,
-    bare: PathBuf,
+pub(crate) struct Hub {
+    pub(crate) env: TestEnv,
+    pub(crate) bare: PathBuf,
 }
 
 impl Hub {
     /// The hub and its first clone, whose state is on the hub.
-    fn new() -> (Self, PathBuf) {
+    pub(crate) fn new() -> (Self, PathBuf) {
         let env = TestEnv::new();
         let first = env.ready("first");
         env.git(env.root(), &["clone", "-q", "--bare", "first", "hub.git"]);
@@ -25,7 +25,7 @@ impl Hub {
         (hub, first)
     }
 
-    fn clone(&self, name: &str) -> PathBuf {
+    pub(crate) fn clone(&self, name: &str) -> PathBuf {
         self.env
             .git(self.env.root(), &["clone", "-q", "hub.git", name]);
         let dir = self.env.root().join(name);
@@ -34,23 +34,23 @@ impl Hub {
         dir
     }
 
-    fn sync(&self, dir: &Path) -> Ran {
+    pub(crate) fn sync(&self, dir: &Path) -> Ran {
         self.env.hangar(dir, &["sync", "--json"])
     }
 
-    fn task(&self, dir: &Path, title: &str) -> String {
+    pub(crate) fn task(&self, dir: &Path, title: &str) -> String {
         let args = ["task", "new", title, "--plain", "--json"];
         let new = self.env.hangar(dir, &args).success().json();
         new["id"].as_str().unwrap().to_owned()
     }
 
-    fn edit(&self, dir: &Path, task: &str, title: &str) {
+    pub(crate) fn edit(&self, dir: &Path, task: &str, title: &str) {
         self.env
             .hangar(dir, &["task", "edit", task, "--title", title])
             .success();
     }
 
-    fn show(&self, dir: &Path, task: &str) -> Value {
+    pub(crate) fn show(&self, dir: &Path, task: &str) -> Value {
         self.env
             .hangar(dir, &["task", "show", task, "--json"])
             .success()
@@ -63,15 +63,8 @@ impl Hub {
         self.env.git(dir, &["for-each-ref", format, "refs/hangar/"])
     }
 
-    fn vandal_blob(&self, bytes: &[u8]) -> String {
-        let path = self.env.root().join("blob");
-        fs::write(&path, bytes).unwrap();
-        let args = ["hash-object", "-w", path.to_str().unwrap()];
-        self.env.git(&self.bare, &args)
-    }
-
     /// A commit of a stranger on top of `parent`, with this file.
-    fn stranger(&self, parent: Option<&str>, name: &str, text: &str) -> String {
+    pub(crate) fn stranger(&self, parent: Option<&str>, name: &str, text: &str) -> String {
         let git = |args: &[&str]| self.env.git(&self.bare, args);
         write(&self.env.root().join("blob"), text);
         let path = self.env.root().join("blob");
@@ -90,7 +83,7 @@ impl Hub {
     }
 }
 
-fn task_ref(task: &str) -> String {
+pub(crate) fn task_ref(task: &str) -> String {
     format!("refs/hangar/tasks/{task}")
 }
 
@@ -330,106 +323,6 @@ fn commands_that_decide_publish_and_those_that_show_fetch() {
     fs::rename(hub.env.root().join("away"), &hub.bare).unwrap();
     hub.sync(&first).success();
     says(verify(&[]), 3);
-}
-
-/// Something that somebody who can push, without a key, does to the hub.
-type Vandal = fn(&Hub, &str);
-
-#[test]
-fn what_a_vandal_pushes_is_named_and_keeps_nobody_else_from_syncing() {
-    let acts: [(&str, Vandal, i32); 7] = [
-        (
-            "a blob for a task",
-            |hub, task| {
-                let blob = hub.vandal_blob(b"x");
-                hub.env
-                    .git(&hub.bare, &["update-ref", &task_ref(task), &blob]);
-            },
-            1,
-        ),
-        (
-            "a branch whose name ends like the policy's",
-            |hub, _| {
-                hub.env
-                    .git(&hub.bare, &["branch", "refs/hangar/policy", "main"]);
-            },
-            0,
-        ),
-        (
-            "a branch called like the other prefix",
-            |hub, _| {
-                hub.env
-                    .git(&hub.bare, &["branch", "hangar-state/policy", "main"]);
-            },
-            0,
-        ),
-        (
-            "an object that git refuses",
-            |hub, task| {
-                let head = hub.env.git(&hub.bare, &["rev-parse", &task_ref(task)]);
-                let text = format!(
-                    "tree {}\nparent {head}\nauthor x\n\nx\n",
-                    "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
-                );
-                fs::write(hub.env.root().join("vandal"), text).unwrap();
-                let path = hub.env.root().join("vandal");
-                let args = ["hash-object", "-t", "commit", "--literally", "-w"];
-                let args = [&args[..], &[path.to_str().unwrap()]].concat();
-                let commit = hub.env.git(&hub.bare, &args);
-                fs::write(hub.bare.join(task_ref(task)), format!("{commit}\n")).unwrap();
-            },
-            1,
-        ),
-        (
-            "a run document of 9 MiB",
-            |hub, task| {
-                let junk = hub.stranger(None, "run.toml", &"0".repeat(9 << 20));
-                let name = format!("refs/hangar/runs/{task}");
-                hub.env.git(&hub.bare, &["update-ref", &name, &junk]);
-            },
-            1,
-        ),
-        (
-            "empty commits on a task",
-            |hub, task| {
-                let tree = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
-                let head = hub.env.git(&hub.bare, &["rev-parse", &task_ref(task)]);
-                let args = ["commit-tree", tree, "-p", &head, "-m", "join"];
-                let empty = hub.env.git(&hub.bare, &args);
-                hub.env
-                    .git(&hub.bare, &["update-ref", &task_ref(task), &empty]);
-            },
-            1,
-        ),
-        (
-            "a ref in the way of others",
-            |hub, _| {
-                let head = hub.env.git(&hub.bare, &["rev-parse", "main"]);
-                hub.env
-                    .git(&hub.bare, &["update-ref", "refs/hangar/sealed", &head]);
-            },
-            0,
-        ),
-    ];
-    for (what, act, code) in acts {
-        let (hub, first) = Hub::new();
-        let task = hub.task(&first, "Attacked");
-        let other = hub.task(&first, "Other");
-        hub.sync(&first).success();
-        let second = hub.clone("second");
-        act(&hub, &task);
-        hub.edit(&first, &other, "Still shared");
-        let ran = hub.sync(&first);
-        assert_eq!(ran.code, Some(code), "{what}: {ran}");
-        let ran = hub.sync(&second);
-        assert_eq!(ran.code, Some(code), "{what}: {ran}");
-        for dir in [&first, &second] {
-            assert_eq!(hub.show(dir, &other)["title"], "Still shared", "{what}");
-            assert_eq!(hub.show(dir, &task)["title"], "Attacked", "{what}");
-            hub.env.hangar(dir, &["task", "list"]).success();
-            hub.env.hangar(dir, &["policy", "show"]).success();
-        }
-    }
 }
 
 #[test]

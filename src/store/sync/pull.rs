@@ -9,6 +9,7 @@ use crate::model::object_id::ObjectId;
 use crate::store::chain;
 use crate::store::join::join;
 use crate::store::layout::{BRANCH_PREFIX, DEFAULT_PREFIX, RefKind};
+use crate::store::policy::PolicyHistory;
 use crate::store::{Error, Store, high_water, pins, policy, proposal};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -146,11 +147,11 @@ fn fetch_some(
         return Ok(());
     };
     if let [name] = names {
+        if report.not_applied.len() > MAX_REFUSED {
+            return Err(error.into());
+        }
         report.not_taken(name, &error.into());
-        return match report.not_applied.len() > MAX_REFUSED {
-            true => Err(Error::LostRace(format!("the remote `{}`", wanted.remote))),
-            false => Ok(()),
-        };
+        return Ok(());
     }
     // A remote that is away fails here.
     list(store, wanted)?;
@@ -186,29 +187,43 @@ fn take_policy(store: Store, differing: &[Differing], report: &mut Report) -> Re
     else {
         return Ok(store);
     };
-    let step = match plan::step(*sides, |one, two| relation(&store, one, two)) {
-        Ok(step) => step,
+    let step = plan::step(*sides, |one, two| relation(&store, one, two));
+    let there = match step {
+        Ok(Step::Keep) => return Ok(store),
+        Ok(Step::Take(there) | Step::Join(_, there)) => there,
         Err(error) => {
             report.not_taken(name, &error);
             return Ok(store);
         }
     };
-    match step {
-        Step::Keep => Ok(store),
-        Step::Join(here, there) => Err(Error::RivalPolicy { here, there }),
-        Step::Take(there) => {
-            chain::check_growth(&store.repo, there, MAX_POLICY)?;
-            let offered = policy::load_at(&store.repo, there)?;
-            pins::check(&store.repo, &offered)?;
-            store
-                .repo
-                .update_ref(name, Expected::from(sides.here), Some(there), "sync")?;
-            high_water::note(&store.repo, name, there)?;
-            pins::record(&store.repo, &offered)?;
-            report.fetched.insert(name.clone());
-            reopen(&store)
+    // One that does not verify is no policy, whoever put it there: the one here stays.
+    let apart = matches!(step, Ok(Step::Join(..)));
+    let offered = match offered(&store, there, apart) {
+        Ok(offered) => offered,
+        Err(error) => {
+            report.not_taken(name, &error);
+            return Ok(store);
         }
+    };
+    if let Ok(Step::Join(here, there)) = step {
+        return Err(Error::RivalPolicy { here, there });
     }
+    let expected = Expected::from(sides.here);
+    store.repo.update_ref(name, expected, Some(there), "sync")?;
+    high_water::note(&store.repo, name, there)?;
+    pins::record(&store.repo, &offered)?;
+    report.fetched.insert(name.clone());
+    reopen(&store)
+}
+
+/// The remote's policy, verified; with `apart`, one that could be a rival of ours.
+fn offered(store: &Store, there: ObjectId, apart: bool) -> Result<PolicyHistory, Error> {
+    chain::check_growth(&store.repo, there, MAX_POLICY)?;
+    let offered = policy::load_at(&store.repo, there)?;
+    if !apart || offered.repo() != store.policy.repo() {
+        pins::check(&store.repo, &offered)?;
+    }
+    Ok(offered)
 }
 
 /// Moves one ref forward. Gives the task whose documents changed.

@@ -1,0 +1,106 @@
+//! What somebody who can push, without a key, does to the hub: it is named, and keeps nobody else from
+//! syncing anything else.
+
+use super::sync::{Hub, task_ref};
+use std::fs;
+
+const EMPTY_TREE: &str = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
+
+/// An object of the hub as git would not make it.
+fn object(hub: &Hub, kind: &str, bytes: &[u8]) -> String {
+    let path = hub.env.root().join("object");
+    fs::write(&path, bytes).unwrap();
+    let path = path.to_str().unwrap();
+    let args = ["hash-object", "-t", kind, "--literally", "-w", path];
+    hub.env.git(&hub.bare, &args)
+}
+
+fn head(hub: &Hub, name: &str) -> String {
+    hub.env.git(&hub.bare, &["rev-parse", name])
+}
+
+fn set(hub: &Hub, name: &str, object: &str) {
+    hub.env.git(&hub.bare, &["update-ref", name, object]);
+}
+
+/// Two clones go on with another task; both say `code`, and everything else works.
+#[track_caller]
+fn go_on(act: impl FnOnce(&Hub, &str), code: i32) {
+    let (hub, first) = Hub::new();
+    let task = hub.task(&first, "Attacked");
+    let other = hub.task(&first, "Other");
+    hub.sync(&first).success();
+    let second = hub.clone("second");
+    act(&hub, &task);
+    hub.edit(&first, &other, "Still shared");
+    for dir in [&first, &second] {
+        hub.sync(dir).exits(code);
+    }
+    for dir in [&first, &second] {
+        assert_eq!(hub.show(dir, &other)["title"], "Still shared");
+        assert_eq!(hub.show(dir, &task)["title"], "Attacked");
+        hub.env.hangar(dir, &["task", "list"]).success();
+        hub.env.hangar(dir, &["policy", "show"]).success();
+    }
+}
+
+#[test]
+fn a_blob_in_place_of_a_task() {
+    go_on(
+        |hub, task| set(hub, &task_ref(task), &object(hub, "blob", b"x")),
+        1,
+    );
+}
+
+#[test]
+fn branches_that_look_like_ours() {
+    for name in ["refs/hangar/policy", "hangar-state/policy"] {
+        let branch = |hub: &Hub, _: &str| {
+            hub.env.git(&hub.bare, &["branch", name, "main"]);
+        };
+        go_on(branch, 0);
+    }
+}
+
+#[test]
+fn an_object_that_git_refuses() {
+    let act = |hub: &Hub, task: &str| {
+        let head = head(hub, &task_ref(task));
+        let text = format!("tree {EMPTY_TREE}\nparent {head}\nauthor x\n\nx\n");
+        let commit = object(hub, "commit", text.as_bytes());
+        fs::write(hub.bare.join(task_ref(task)), format!("{commit}\n")).unwrap();
+    };
+    go_on(act, 1);
+}
+
+#[test]
+fn a_document_larger_than_the_format_allows() {
+    let act = |hub: &Hub, task: &str| {
+        let junk = hub.stranger(None, "run.toml", &"0".repeat(9 << 20));
+        set(hub, &format!("refs/hangar/runs/{task}"), &junk);
+    };
+    go_on(act, 1);
+}
+
+#[test]
+fn empty_commits_that_are_no_joins() {
+    for name in ["tasks", "policy"] {
+        let act = |hub: &Hub, task: &str| {
+            let name = match name {
+                "tasks" => task_ref(task),
+                _ => "refs/hangar/policy".to_owned(),
+            };
+            let head = head(hub, &name);
+            let args = ["commit-tree", EMPTY_TREE, "-p", &head, "-m", "join"];
+            let empty = hub.env.git(&hub.bare, &args);
+            set(hub, &name, &empty);
+        };
+        go_on(act, 1);
+    }
+}
+
+#[test]
+fn a_ref_in_the_way_of_others() {
+    let act = |hub: &Hub, _: &str| set(hub, "refs/hangar/sealed", &head(hub, "main"));
+    go_on(act, 0);
+}
