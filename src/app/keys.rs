@@ -59,7 +59,7 @@ pub fn list(here: &Here) -> Result<KeyList, Error> {
     let found = here.keys(repo.as_ref())?;
     let store = match repo.map(|repo| Store::open(repo, here.clock)).transpose() {
         Ok(store) => store,
-        Err(crate::store::Error::NoPolicy) => None,
+        Err(crate::store::Error::NoPolicy | crate::store::Error::PolicyGone { .. }) => None,
         Err(error) => return Err(error.into()),
     };
     let used = match &store {

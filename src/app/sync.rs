@@ -3,6 +3,7 @@
 use super::error::with_causes;
 use super::{Error, Here};
 use crate::base::words;
+use crate::git::Repository;
 use crate::model::digest::Digest;
 use crate::model::ids::TaskId;
 use crate::model::object_id::ObjectId;
@@ -113,15 +114,34 @@ pub fn sync(here: &Here, remote: Option<&str>) -> Result<SyncView, Error> {
     if here.offline {
         return Err(Error::invalid("--offline and sync exclude each other"));
     }
-    let store = here.store()?;
-    check_known(&store, &remote)?;
     let wanted = Wanted {
         remote: &remote,
         timeout: PATIENCE,
         push: true,
     };
-    let (_, report) = sync::sync(store, &wanted)?;
+    let (store, restored) = open_or_restore(here, &wanted)?;
+    check_known(&store.repo, &remote)?;
+    let policy = store.layout.policy();
+    let (_, mut report) = sync::sync(store, &wanted)?;
+    if restored {
+        report.fetched.insert(policy);
+    }
     Ok(view(report))
+}
+
+/// The state here. A policy that this clone has lost is taken from the remote first.
+fn open_or_restore(here: &Here, wanted: &Wanted<'_>) -> Result<(Store, bool), Error> {
+    match here.store() {
+        Err(Error::Store(gone @ store::Error::PolicyGone { .. })) => {
+            let repo = here.repository()?;
+            check_known(&repo, wanted.remote)?;
+            if !sync::restore_policy(&repo, wanted)? {
+                return Err(gone.into());
+            }
+            Ok((here.store()?, true))
+        }
+        opened => Ok((opened?, false)),
+    }
 }
 
 /// The state here with what the remote has, for commands that show what others did.
@@ -194,9 +214,9 @@ fn exchange(store: Store, remote: &str, push: bool) -> Result<(Store, Report), s
 }
 
 /// A plain name must be a configured remote: git would take it for a folder.
-fn check_known(store: &Store, remote: &str) -> Result<(), Error> {
+fn check_known(repo: &Repository, remote: &str) -> Result<(), Error> {
     let is_address = remote.contains(['/', ':']) || remote == ".";
-    let url = store.repo.config_value(&format!("remote.{remote}.url"));
+    let url = repo.config_value(&format!("remote.{remote}.url"));
     if is_address || url.is_some_and(|url| !url.is_empty()) {
         return Ok(());
     }

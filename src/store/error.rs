@@ -4,6 +4,7 @@ use crate::base::files;
 use crate::base::words::count;
 use crate::git;
 use crate::model::codec;
+use crate::model::digest::Digest;
 use crate::model::ids::{Fingerprint, Principal, TaskId};
 use crate::model::object_id::ObjectId;
 use crate::model::task::Refusal;
@@ -15,12 +16,31 @@ pub enum Error {
     /// hangar was never set up here.
     #[error("this repository has no hangar policy yet")]
     NoPolicy,
+    /// The policy that this clone pinned is on no ref of it any more.
+    #[error("the policy that this clone has seen (version {version}) is gone")]
+    PolicyGone {
+        /// The version that was pinned.
+        version: u64,
+    },
     /// Both ref prefixes hold a policy.
     #[error("both refs/hangar/ and refs/heads/hangar-state/ hold a policy")]
     TwoPrefixes,
     /// The policy chain can't be believed.
     #[error("the policy can't be trusted: {0}")]
     Policy(String),
+    /// A change of the policy that makes no sense. The one in force is fine.
+    #[error("this change can't be made: {0}")]
+    Proposed(String),
+    /// A version of the policy to which this person's signature adds nothing more.
+    #[error("{principal} has signed this version of the policy already")]
+    SignedAlready {
+        /// Who.
+        principal: Principal,
+        /// Keys of theirs that the version brings, of which one must sign it too.
+        new_keys: Vec<Fingerprint>,
+        /// Names the version.
+        digest: Digest,
+    },
     /// Two versions of the policy follow the same one.
     #[error(
         "the policy here ({here}) and on the remote ({there}) went apart after the same version"
@@ -93,4 +113,14 @@ pub enum Error {
     /// Trouble with a local file.
     #[error(transparent)]
     File(#[from] files::Error),
+}
+
+impl Error {
+    /// What is wrong with a version that is only proposed is no doubt about the one in force.
+    pub(super) fn proposed(self) -> Self {
+        match self {
+            Self::Policy(why) => Self::Proposed(why),
+            other => other,
+        }
+    }
 }

@@ -9,8 +9,8 @@ pub mod check;
 pub mod dossier;
 pub mod draft;
 pub mod error;
-
 pub mod high_water;
+pub mod holders;
 pub mod identity;
 pub mod join;
 pub mod layout;
@@ -47,8 +47,7 @@ impl Store {
     /// of this clone.
     pub fn open(repo: Repository, clock: Clock) -> Result<Self, Error> {
         let layout = Layout::of(&repo)?;
-        let policy = policy::load(&repo, &layout)?.ok_or(Error::NoPolicy)?;
-        pins::check(&repo, &policy)?;
+        let policy = pins::load(&repo, &layout)?;
         // Seen once is seen for ever. A repository that can't be written to is still read.
         let _ = pins::record(&repo, &policy);
         Ok(Self {

@@ -4,7 +4,8 @@
 //! `[trust] repo` line of `hangar.toml`.
 
 use super::Error;
-use super::policy::PolicyHistory;
+use super::layout::Layout;
+use super::policy::{self, PolicyHistory};
 use crate::base::files;
 use crate::git::Repository;
 use crate::model::codec;
@@ -38,6 +39,21 @@ fn read(repo: &Repository) -> Result<Option<Pin>, Error> {
 /// The repository id that this clone has pinned.
 pub fn pinned(repo: &Repository) -> Result<Option<Digest>, Error> {
     Ok(read(repo)?.map(|pin| pin.repo))
+}
+
+/// Loads the policy of a clone and holds it against the pin. One that the clone has seen and lost is
+/// told from one that never was.
+pub fn load(repo: &Repository, layout: &Layout) -> Result<PolicyHistory, Error> {
+    let Some(policy) = policy::load(repo, layout)? else {
+        return Err(match read(repo)? {
+            Some(pin) => Error::PolicyGone {
+                version: pin.policy.version,
+            },
+            None => Error::NoPolicy,
+        });
+    };
+    check(repo, &policy)?;
+    Ok(policy)
 }
 
 /// Holds the loaded policy against the pin: same repository, and the pinned version still in the

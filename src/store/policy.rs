@@ -7,6 +7,7 @@
 use super::Error;
 use super::chain::{self, Folder};
 use super::draft::Draft;
+use super::holders;
 use super::layout::Layout;
 use crate::git::{EntryKind, Repository};
 use crate::model::codec;
@@ -123,6 +124,10 @@ pub fn policy_of(draft: &Draft) -> Result<Policy, Error> {
 /// What a draft needs before it can follow `before`. Fails where it does not follow, or makes no
 /// sense by itself.
 pub fn open_needs(before: &Policy, draft: &Draft) -> Result<Vec<Tally>, Error> {
+    needs_of(before, draft).map_err(Error::proposed)
+}
+
+fn needs_of(before: &Policy, draft: &Draft) -> Result<Vec<Tally>, Error> {
     let step = Step::of(draft)?;
     check_links(before, &step)?;
     let after = step.policy()?;
@@ -237,7 +242,7 @@ impl Step {
     }
 
     fn policy(&self) -> Result<Policy, Error> {
-        let fingerprints = fingerprints(&self.members)?;
+        let fingerprints = holders::check(&self.root, &self.members)?;
         let reference = PolicyRef {
             version: self.members.version,
             digest: Digest::of(&self.members_bytes),
@@ -341,40 +346,8 @@ fn signatures(
         .collect()
 }
 
-/// Fingerprints of every key text, in the order of [`Members::key_texts`].
-pub fn fingerprints(members: &Members) -> Result<Vec<Fingerprint>, Error> {
-    let fingerprint = |text: &str| -> Result<Fingerprint, Error> {
-        let key: PublicKey = text.parse().map_err(|error| {
-            Error::Policy(format!(
-                "version {} has a bad key: {error}",
-                members.version
-            ))
-        })?;
-        Ok(key.fingerprint())
-    };
-    let all: Vec<Fingerprint> = members
-        .key_texts()
-        .iter()
-        .map(|(text, _)| fingerprint(text))
-        .collect::<Result<_, _>>()?;
-    if all.iter().collect::<BTreeSet<_>>().len() != all.len() {
-        return Err(Error::Policy(format!(
-            "version {} gives one key to two holders",
-            members.version
-        )));
-    }
-    let people = members.person.iter().map(|person| &person.name);
-    let names: Vec<_> = people
-        .chain(members.machine.iter().map(|machine| &machine.name))
-        .collect();
-    if names.iter().collect::<BTreeSet<_>>().len() != names.len() {
-        return Err(Error::Policy(format!(
-            "version {} has two holders of one name",
-            members.version
-        )));
-    }
-    Ok(all)
-}
+/// What a [`Tally`] of a new `root.toml` by the keys in it is about.
+pub const OWN_KEYS: &str = "root.toml by its own keys";
 
 /// Who has signed one of the two documents of a version, and how many people must.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -422,7 +395,7 @@ fn tally(before: Option<&Policy>, step: &Step) -> Vec<Tally> {
             let mut all = vec![members(&before.root, &before.members)];
             if Digest::of(&step.root_bytes) != before.root_digest {
                 all.push(root("root.toml by the keys before", &before.root));
-                all.push(root("root.toml by its own keys", &step.root));
+                all.push(root(OWN_KEYS, &step.root));
             }
             all
         }

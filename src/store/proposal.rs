@@ -7,6 +7,7 @@
 
 use super::chain::{self, Note};
 use super::draft::Draft;
+use super::holders;
 use super::identity::Identity;
 use super::policy::{self, Tally};
 use super::reduce::{adopt, reduce};
@@ -18,7 +19,7 @@ use crate::model::object_id::ObjectId;
 use crate::model::policy::{Members, Root};
 use crate::model::reduction::Why;
 use crate::model::signer::PolicyRef;
-use crate::trust::Signer;
+use crate::trust::{PublicKey, Signer};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Most commits of one proposal that are read.
@@ -63,6 +64,7 @@ pub fn next_version<E: From<Error>>(
     if root == before.root && members == before.members {
         return Ok(None);
     }
+    holders::refuse_taken(before, &root, &members)?;
     let accepted = reduce(store, &mut members, how)?;
     let mut draft = draft_after(store, root, members)?;
     draft.accepted = accepted;
@@ -119,26 +121,17 @@ fn newest_root(store: &Store) -> Result<Vec<u8>, Error> {
 /// Signs a draft with a key that counts for it, and puts it in force or on its ref.
 pub fn sign(store: &Store, mut draft: Draft, signer: &Signer) -> Result<Fate, Error> {
     let before = store.policy.newest();
-    let counted = |draft: &Draft| -> Result<usize, Error> {
-        let needs = policy::open_needs(before, draft)?;
-        Ok(needs.iter().map(|one| one.signed.len()).sum())
-    };
-    let without = counted(&draft)?;
+    let count = |needs: &[Tally]| -> usize { needs.iter().map(|one| one.signed.len()).sum() };
+    let without = policy::open_needs(before, &draft)?;
     if draft.root != newest_root(store)? {
         draft.sign_root(signer)?;
     }
     draft.sign_members(signer)?;
-    let by = Identity::of(&store.policy, signer);
-    if counted(&draft)? == without {
-        return Err(match by {
-            Ok(identity) => Error::NotAllowed {
-                principal: identity.principal().clone(),
-                act: "sign this version of the policy, or has signed it already".into(),
-            },
-            Err(error) => error,
-        });
-    }
     let needs = policy::open_needs(before, &draft)?;
+    if count(&needs) == count(&without) {
+        return Err(adds_nothing(store, &draft, signer, &needs));
+    }
+    let by = Identity::of(&store.policy, signer);
     let author = by.map_or_else(|_| "root".to_owned(), |by| by.principal().to_string());
     if needs.iter().all(Tally::suffices) {
         let tip = store.repo.read_ref(&store.layout.policy())?;
@@ -148,6 +141,42 @@ pub fn sign(store: &Store, mut draft: Draft, signer: &Signer) -> Result<Fate, Er
     }
     let digest = put(store, &draft, &author)?;
     Ok(Fate::Waits { digest, needs })
+}
+
+/// Why a signature by this key changes nothing: it may not sign, or has.
+fn adds_nothing(store: &Store, draft: &Draft, signer: &Signer, needs: &[Tally]) -> Error {
+    let before = store.policy.newest();
+    let key = signer.public().fingerprint();
+    let after = codec::decode::<Root>(&draft.root).unwrap_or_else(|_| before.root.clone());
+    let held = before.holder(&key).map(|(actor, _)| actor.name());
+    let of_root = |root| holders::root_holder(root, &key);
+    let Some(principal) = held
+        .or_else(|| of_root(&before.root))
+        .or_else(|| of_root(&after))
+        .cloned()
+    else {
+        return Error::UnknownKey { key };
+    };
+    if !needs.iter().any(|need| need.signed.contains(&principal)) {
+        return Error::NotAllowed {
+            principal,
+            act: "sign this version of the policy".into(),
+        };
+    }
+    let lacks = |need: &Tally| {
+        !need.suffices() && need.able.contains(&principal) && !need.signed.contains(&principal)
+    };
+    let mut new_keys = Vec::new();
+    if needs.iter().any(lacks) {
+        let own = after.key.iter().filter(|one| one.principal == principal);
+        let own = own.filter_map(|one| one.public.parse::<PublicKey>().ok());
+        new_keys.extend(own.map(|one| one.fingerprint()).filter(|one| *one != key));
+    }
+    Error::SignedAlready {
+        principal,
+        new_keys,
+        digest: Digest::of(&draft.members),
+    }
 }
 
 /// Appends a draft with its signatures to its ref.

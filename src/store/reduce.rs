@@ -1,7 +1,7 @@
 //! Taking rights: which documents of a key still count when it loses them.
 
 use super::dossier::Held;
-use super::policy::fingerprints;
+use super::holders::fingerprints;
 use super::{Error, Store, chain};
 use crate::model::digest::Digest;
 use crate::model::event::{Change, Event};

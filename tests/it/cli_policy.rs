@@ -181,8 +181,14 @@ fn a_policy_that_nobody_could_change_any_more_is_refused() {
     env.hangar(&dir, &["policy", "add", "ci", "--grader", &key])
         .success();
     // One key has one holder.
-    env.hangar(&dir, &["policy", "add", "eve", "--key", &key])
-        .exits(4);
+    let taken = env.hangar(&dir, &["policy", "add", "eve", "--key", &key]);
+    let taken = taken.exits(4);
+    assert!(
+        taken.stderr.contains("this change can't be made"),
+        "{taken}"
+    );
+    assert!(taken.stderr.contains("belongs to ci already"), "{taken}");
+    assert!(taken.stderr.contains("nothing was changed"), "{taken}");
     for bad in [
         ["policy", "edit", "--set", "trust=much"],
         ["policy", "edit", "--set", "truth=1"],
@@ -197,4 +203,186 @@ fn a_policy_that_nobody_could_change_any_more_is_refused() {
     assert_eq!(show["acceptance"]["trust"], "sealed+limits");
     assert_eq!(show["machines"][2]["name"], "ci");
     assert_eq!(show["machines"][2]["owner"], "alice");
+}
+
+#[test]
+fn what_changes_nothing_says_so_and_what_lacks_something_says_what() {
+    let env = TestEnv::new();
+    let dir = env.ready("repo");
+    let (dan, agent) = (env.add_key("dan"), env.add_key("agent"));
+    let add = ["policy", "add", "dan", "--key", &dan, "--agent", &agent];
+    env.hangar(&dir, &add).success();
+    let machine = env.add_key("ci");
+    let add_ci = ["policy", "add", "ci", "--grader", &machine];
+    env.hangar(&dir, &add_ci).success();
+    let recovery = env.add_key("recovery");
+    let add_root = ["policy", "add", "alice", "--recovery", "--key", &recovery];
+    env.hangar(&dir, &add_root).success();
+    for again in [
+        &add[..],
+        &add_ci,
+        &add_root,
+        &["policy", "add", "dan", "--role", "member"],
+        &["policy", "edit", "--set", "approvers=1"],
+    ] {
+        let again = env.hangar(&dir, again).success();
+        assert!(
+            again.stdout.starts_with("unchanged  policy version 4"),
+            "{again}"
+        );
+    }
+    for (wrong, why) in [
+        (&["policy", "add", "eve"][..], "eve needs a key"),
+        (&["policy", "add", "dan"], "dan needs a key"),
+        (
+            &["policy", "add", "eve", "--role", "admin"],
+            "needs a --key",
+        ),
+        (&["policy", "edit"], "name what to change"),
+        (
+            &["policy", "edit", "--set", "bogus=1"],
+            "max_awaiting_approval",
+        ),
+        (&["policy", "sign"], "no version of the policy waits"),
+    ] {
+        let ran = env.hangar(&dir, wrong).exits(2);
+        assert!(ran.stderr.contains(why), "{ran}");
+    }
+    assert_eq!(show(&env, &dir)["version"], 4);
+    let page = env.hangar(&dir, &["policy", "show"]).success();
+    let settings = page.stdout.split("Acceptance").nth(1).unwrap();
+    assert!(settings.contains("max_rounds"), "{page}");
+    assert!(
+        settings.lines().all(|line| line.chars().count() <= 80),
+        "{page}"
+    );
+}
+
+#[test]
+fn a_root_key_is_no_machines_key_and_nobody_elses() {
+    let env = TestEnv::new();
+    let dir = env.ready("repo");
+    let spare = env.add_key("spare");
+    let recovery = ["policy", "add", "alice", "--recovery", "--key", &spare];
+    env.hangar(&dir, &recovery).success();
+    let dan = env.add_key("dan");
+    let before = show(&env, &dir);
+    for machine in ["--agent", "--worker", "--grader"] {
+        let add = ["policy", "add", "dan", "--key", &dan, machine, &spare];
+        let ran = env.hangar(&dir, &add).exits(4);
+        assert!(
+            ran.stderr.contains("is a root key of alice already"),
+            "{ran}"
+        );
+    }
+    let add = ["policy", "add", "dan", "--key", &spare];
+    env.hangar(&dir, &add).exits(4);
+    let (ci, bob) = (env.add_key("ci"), env.add_key("bob"));
+    env.hangar(&dir, &["policy", "add", "ci", "--agent", &ci])
+        .success();
+    env.hangar(&dir, &["policy", "add", "bob", "--key", &bob])
+        .success();
+    for (key, holder) in [(&ci, "ci"), (&bob, "bob")] {
+        let add = ["policy", "add", "alice", "--recovery", "--key", key];
+        let ran = env.hangar(&dir, &add).exits(4);
+        let why = format!("belongs to {holder} already");
+        assert!(ran.stderr.contains(&why), "{ran}");
+    }
+    // A key of alice's own may be both.
+    let own = ["policy", "add", "alice", "--root", "--key", &dan];
+    env.hangar(&dir, &own).success();
+    let after = show(&env, &dir);
+    assert_eq!(before["version"], 2);
+    assert_eq!(after["version"], 5);
+}
+
+#[test]
+fn two_signatures_of_one_person_count_once() {
+    let team = Team::new();
+    team.add_bob("admin");
+    let alice = &team.alice;
+    let second = alice.add_key("second");
+    let add = ["policy", "add", "alice", "--key", &second];
+    alice.hangar(&team.first, &add).success();
+    let two = ["policy", "edit", "--members-threshold", "2"];
+    alice.hangar(&team.first, &two).success();
+    alice.hangar(&team.first, &["sync"]).success();
+    // Her other clone signs with her other key.
+    alice.git(alice.root(), &["clone", "-q", "hub.git", "third"]);
+    let third = alice.root().join("third");
+    let key = alice.home().join(".ssh/second.pub").display().to_string();
+    alice.git(&third, &["config", "gpg.format", "ssh"]);
+    alice.git(&third, &["config", "user.signingKey", &key]);
+    alice.hangar(&third, &["init"]).success();
+    let carol = alice.add_key("carol");
+    let add = [
+        "policy",
+        "add",
+        "carol",
+        "--key",
+        &carol,
+        "--offline",
+        "--json",
+    ];
+    let one = alice.hangar(&team.first, &add).exits(6).json();
+    let other = alice.hangar(&third, &add).exits(6).json();
+    assert_eq!(one["digest"], other["digest"]);
+    for _ in 0..2 {
+        alice.hangar(&team.first, &["sync"]).success();
+        alice.hangar(&third, &["sync"]).success();
+    }
+    let digest = one["digest"].as_str().unwrap();
+    let hex = digest.strip_prefix("sha256:").unwrap();
+    let signatures = format!("refs/hangar/policy-proposals/{hex}");
+    let commits = alice.git(&third, &["rev-list", "--count", &signatures]);
+    assert_ne!(commits.trim(), "1");
+    for dir in [&team.first, &third] {
+        let shown = show(alice, dir);
+        let need = &shown["proposals"][0]["needs"][0];
+        assert_eq!(need["signed"], serde_json::json!(["alice"]), "{shown}");
+        assert_eq!(need["threshold"], 2);
+        let ran = alice.hangar(dir, &["policy", "sign"]).exits(4);
+        assert!(
+            ran.stderr.contains("alice has signed this version"),
+            "{ran}"
+        );
+    }
+    // bob, who may sign, does; the honest control.
+    team.bob.hangar(&team.second, &["sync"]).success();
+    team.bob
+        .hangar(&team.second, &["policy", "sign", digest])
+        .success();
+    let carols = &show(&team.bob, &team.second)["people"][2]["name"];
+    assert_eq!(carols, "carol");
+}
+
+#[test]
+fn a_lost_policy_is_missed_and_comes_back_from_the_remote() {
+    let team = Team::new();
+    let (alice, dir) = (&team.alice, &team.first);
+    let lose = ["update-ref", "-d", "refs/hangar/policy"];
+    let before = show(alice, dir);
+    alice.git(dir, &lose);
+    let ran = alice.hangar(dir, &["task", "list"]).exits(3);
+    assert!(
+        ran.stderr
+            .contains("that this clone has seen (version 1) is gone"),
+        "{ran}"
+    );
+    alice.hangar(dir, &["key", "list"]).success();
+    let report = alice.hangar(dir, &["sync", "--json"]).success().json();
+    assert_eq!(report["fetched"], serde_json::json!(["refs/hangar/policy"]));
+    assert_eq!(show(alice, dir), before);
+    // Another policy in its place stays out.
+    alice.git(dir, &lose);
+    let hub = alice.root().join("hub.git");
+    let other = alice.ready("other");
+    alice.git(&hub, &lose);
+    let push = ["push", "-q", hub.to_str().unwrap(), "refs/hangar/policy"];
+    alice.git(&other, &push);
+    alice.hangar(dir, &["sync"]).exits(4);
+    alice.hangar(dir, &["task", "list"]).exits(3);
+    // Nowhere at all.
+    alice.git(&hub, &lose);
+    alice.hangar(dir, &["sync"]).exits(3);
 }

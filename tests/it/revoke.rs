@@ -211,3 +211,66 @@ fn a_key_is_rotated_and_the_old_one_is_out() {
     env.hangar(&dir, &["task", "edit", id, "--title", "Old again"])
         .exits(4);
 }
+
+#[test]
+fn a_new_key_away_from_the_others_signs_its_rotation_when_git_names_it() {
+    let env = TestEnv::new();
+    let dir = env.ready("repo");
+    let new = env.add_key("id_new");
+    let (found, away) = (env.home().join(".ssh/id_new"), env.root().join("id_new"));
+    std::fs::rename(&found, &away).unwrap();
+    std::fs::rename(found.with_extension("pub"), away.with_extension("pub")).unwrap();
+    let waits = env
+        .hangar(&dir, &["policy", "rotate", "--to", &new])
+        .exits(6);
+    assert!(!waits.stdout.contains("hangar sync"), "{waits}");
+    // The old key has signed, and is told what is missing.
+    let again = env.hangar(&dir, &["policy", "sign"]).exits(4);
+    assert!(
+        again.stderr.contains("alice has signed this version"),
+        "{again}"
+    );
+    assert!(again.stderr.contains("user.signingKey"), "{again}");
+    // Word for word what was printed.
+    let public = away.with_extension("pub").display().to_string();
+    let lines = waits.stdout.lines().map(str::trim);
+    let typed: Vec<String> = lines
+        .filter(|line| line.starts_with("git ") || line.starts_with("hangar "))
+        .map(|line| line.replace("NEWKEY.pub", &public))
+        .collect();
+    assert_eq!(typed.len(), 3, "{waits}");
+    for line in typed {
+        let words: Vec<_> = line.split(' ').collect();
+        if words[0] == "git" {
+            env.git(&dir, &words[1..]);
+        } else {
+            env.hangar(&dir, &words[1..]).success();
+        }
+    }
+    let show = ["policy", "show", "--json"];
+    assert_eq!(json(&env, &dir, &show)["version"], 2);
+}
+
+#[test]
+fn who_may_not_sign_a_version_that_waits_is_told_so() {
+    let parted = Parted::new();
+    let carol = parted.alice.add_key("carol");
+    for change in [
+        &["add", "carol", "--role", "admin", "--key", &carol][..],
+        &["edit", "--members-threshold", "2"],
+    ] {
+        parted.policy(change);
+    }
+    let dave = parted.alice.add_key("dave");
+    let add = ["policy", "add", "dave", "--key", &dave];
+    parted.alice.hangar(&parted.first, &add).exits(6);
+    parted.alice.hangar(&parted.first, &["sync"]).success();
+    parted.bob.hangar(&parted.second, &["sync"]).success();
+    let ran = parted.bob.hangar(&parted.second, &["policy", "sign"]);
+    let ran = ran.exits(4);
+    assert!(
+        ran.stderr.contains("bob may not sign this version"),
+        "{ran}"
+    );
+    assert!(!ran.stderr.contains("already"), "{ran}");
+}

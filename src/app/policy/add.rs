@@ -61,6 +61,17 @@ fn apply(
         .collect::<Result<_, _>>()?;
     let known = members.person.iter().any(|person| person.name == name);
     let is_person = known || add.role.is_some() || !keys.is_empty();
+    let more = known && (add.role.is_some() || !add.recipients.is_empty());
+    if keys.is_empty() && add.machines.is_empty() && (add.role.is_none() || add.recovery) && !more {
+        return Err(Error::invalid(format!(
+            "{name} needs a key: --key, --worker, --grader or --agent"
+        )));
+    }
+    if !is_person && !add.recipients.is_empty() {
+        return Err(Error::invalid(format!(
+            "{name} would be a machine, and a --recipient belongs to a person: give a --key too"
+        )));
+    }
     if is_person && !add.recovery {
         add_person(add, &name, &keys, members)?;
     }
@@ -68,11 +79,9 @@ fn apply(
         if keys.is_empty() {
             return Err(Error::invalid("a root key is named with --key"));
         }
-        root.key.extend(keys.iter().map(|public| RootKey {
-            principal: name.clone(),
-            public: public.clone(),
-            recovery: add.recovery,
-        }));
+        for public in &keys {
+            add_root_key(&name, public, add.recovery, root)?;
+        }
     }
     let owner = match (&add.owner, is_person, caller) {
         (Some(owner), _, _) => name_of(owner)?,
@@ -81,6 +90,14 @@ fn apply(
         (None, false, None) => return Err(Error::invalid("name the owner with --owner")),
     };
     for (role, key) in &add.machines {
+        let public = key_text(key)?;
+        let is_there = members.machine.iter().any(|one| {
+            let owned = one.owner == owner || (add.owner.is_none() && one.name == name);
+            one.public == public && one.role == *role && owned
+        });
+        if is_there {
+            continue;
+        }
         let wanted = if is_person {
             format!("{name}-{}", super::machine_word(*role))
         } else {
@@ -90,9 +107,33 @@ fn apply(
             name: free_name(members, &wanted)?,
             role: *role,
             owner: owner.clone(),
-            public: key_text(key)?,
+            public,
         };
         members.machine.push(machine);
+    }
+    Ok(())
+}
+
+/// Makes a key a root key; one that is there already stays.
+fn add_root_key(
+    name: &Principal,
+    public: &str,
+    recovery: bool,
+    root: &mut Root,
+) -> Result<(), Error> {
+    let mut own = root.key.iter().filter(|one| one.principal == *name);
+    match own.find(|one| one.public == public) {
+        Some(one) if one.recovery == recovery => {}
+        Some(_) => {
+            return Err(Error::invalid(format!(
+                "this is a root key of {name} already: take it out first (`hangar policy remove {name} --key …`)"
+            )));
+        }
+        None => root.key.push(RootKey {
+            principal: name.clone(),
+            public: public.to_owned(),
+            recovery,
+        }),
     }
     Ok(())
 }

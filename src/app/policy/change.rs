@@ -4,7 +4,7 @@ use crate::app::{Error, Here, sync};
 use crate::flow::decide::refuse_agents;
 use crate::model::codec;
 use crate::model::digest::Digest;
-use crate::model::ids::Principal;
+use crate::model::ids::{Fingerprint, Principal};
 use crate::model::policy::{MachineRole, Members, Role};
 use crate::store::Store;
 use crate::store::draft::Draft;
@@ -19,6 +19,9 @@ use serde::Serialize;
 pub struct Changed {
     /// Whether it is in force. Else it waits for signatures.
     pub in_force: bool,
+    /// Whether nothing had to change.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub unchanged: bool,
     /// The version that it is or would be; the present one where nothing had to change.
     pub version: u64,
     /// Digest of its `members.toml`: names it in `hangar policy sign`.
@@ -26,6 +29,9 @@ pub struct Changed {
     /// What it still needs.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub needs: Vec<NeedView>,
+    /// The caller's new key, where it must sign the version too and was not at hand.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub new_key: Option<Fingerprint>,
     /// Whether sealed tests must be encrypted to somebody new (`hangar sealed reseal --all`).
     pub reseal: bool,
 }
@@ -58,13 +64,19 @@ pub fn sign(
         })
     };
     let mut open = store.proposals()?;
+    if open.is_empty() {
+        return Err(Error::invalid(
+            "no version of the policy waits for signatures",
+        ));
+    }
     open.retain(|(proposal, _)| fits(&proposal.digest));
     let proposal = match open.as_slice() {
         [(proposal, _)] => proposal.clone(),
         [] => {
-            return Err(Error::invalid(
-                "no such version of the policy waits for signatures",
-            ));
+            let named = digest.unwrap_or_default();
+            return Err(Error::invalid(format!(
+                "no version `{named}` of the policy waits for signatures; `hangar policy show` lists those that do"
+            )));
         }
         several => {
             let names: Vec<_> = several.iter().map(|(one, _)| one.digest.short()).collect();
@@ -88,9 +100,11 @@ pub(super) fn finish(
     let Some(draft) = draft else {
         return Ok(Changed {
             in_force: true,
+            unchanged: true,
             version: before.reference.version,
             digest: before.reference.digest,
             needs: Vec::new(),
+            new_key: None,
             reseal: false,
         });
     };
@@ -113,13 +127,16 @@ pub(super) fn finish(
     Ok(match fate {
         Fate::InForce(reference) => Changed {
             in_force: true,
+            unchanged: false,
             version: reference.version,
             digest: reference.digest,
             needs: Vec::new(),
+            new_key: None,
             reseal,
         },
         Fate::Waits { digest, needs } => Changed {
             in_force: false,
+            unchanged: false,
             version,
             digest,
             needs: needs
@@ -127,6 +144,7 @@ pub(super) fn finish(
                 .filter(|need| !need.suffices())
                 .map(need)
                 .collect(),
+            new_key: None,
             reseal,
         },
     })

@@ -10,7 +10,7 @@ use crate::store::proposal;
 use crate::trust::AskPassphrase;
 
 /// Values for `policy edit`; absent ones stay.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Edition {
     /// `person=role`.
     pub roles: Vec<(String, Role)>,
@@ -24,9 +24,30 @@ pub struct Edition {
     pub settings: Vec<(String, String)>,
 }
 
+/// Names of the acceptance settings, as in `root.toml`.
+pub const NAMES: [&str; 12] = [
+    "trust",
+    "verdict",
+    "approvers",
+    "approval_days",
+    "max_rounds",
+    "max_rejections",
+    "max_writer_turns",
+    "max_grades",
+    "max_awaiting_approval",
+    "adapters",
+    "after_code",
+    "swap_exposed",
+];
+
 /// Changes roles, thresholds, the arbiter and acceptance settings.
 pub fn edit(here: &Here, edit: &Edition, ask: &mut AskPassphrase<'_>) -> Result<Changed, Error> {
     refuse_agents(here.env.keys())?;
+    if *edit == Edition::default() {
+        return Err(Error::invalid(
+            "name what to change: --role, --members-threshold, --root-threshold, --arbiter or --set",
+        ));
+    }
     let store = sync::fresh(here)?;
     let draft = proposal::next_version(&store, Why::Retired, |root, members| {
         edit_documents(edit, root, members)
@@ -96,9 +117,30 @@ fn set(settings: &mut Acceptance, name: &str, value: &str) -> Result<(), Error> 
         "swap_exposed" => settings.swap_exposed = yes()?,
         _ => {
             return Err(Error::invalid(format!(
-                "there is no acceptance setting `{name}`"
+                "there is no acceptance setting `{name}`; there are {}",
+                NAMES.join(", ")
             )));
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_setting_has_its_name_and_can_be_set() {
+        let mut settings = Acceptance::default();
+        let text = serde_json::to_value(&settings).unwrap();
+        let mut fields: Vec<_> = text.as_object().unwrap().keys().collect();
+        let mut names = NAMES.to_vec();
+        fields.sort();
+        names.sort_unstable();
+        assert_eq!(fields, names);
+        for name in NAMES {
+            let refused = set(&mut settings, name, "?").unwrap_err().to_string();
+            assert!(refused.contains("takes"), "{refused}");
+        }
+    }
 }

@@ -8,8 +8,9 @@ use crate::flow::decide::refuse_agents;
 use crate::model::digest::Digest;
 use crate::model::policy::{Members, Root};
 use crate::model::reduction::Why;
+use crate::store::policy::OWN_KEYS;
 use crate::store::proposal;
-use crate::trust::AskPassphrase;
+use crate::trust::{AskPassphrase, PublicKey};
 use std::collections::BTreeSet;
 
 /// What `policy remove` takes away.
@@ -104,11 +105,17 @@ pub fn rotate(
     // The new key's own signature counts too, where root.toml changes.
     let mut keys = here.keys(Some(&store.repo))?.candidates.into_iter();
     let mut draft = draft;
-    if let Some(candidate) = keys.find(|one| one.public.as_str() == new) {
+    let candidate = keys.find(|one| one.public.as_str() == new);
+    if let Some(candidate) = &candidate {
         let signer = candidate.open(ask)?;
         draft.sign_root(&signer)?;
     }
-    finish(here, &store, Some(draft), &signer)
+    let mut changed = finish(here, &store, Some(draft), &signer)?;
+    let waits = changed.needs.iter().any(|need| need.what == OWN_KEYS);
+    if candidate.is_none() && waits {
+        changed.new_key = new.parse().ok().map(|key: PublicKey| key.fingerprint());
+    }
+    Ok(changed)
 }
 
 fn swap(

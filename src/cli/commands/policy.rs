@@ -276,7 +276,9 @@ fn tell(context: &Context, changed: &Changed) -> ExitStatus {
         return status;
     }
     let (version, digest) = (changed.version, changed.digest.short());
-    if changed.in_force {
+    if changed.unchanged {
+        printer.text(format!("unchanged  policy version {version} ({digest})"));
+    } else if changed.in_force {
         printer.text(format!("in force   policy version {version} ({digest})"));
         if changed.reseal {
             let command = paint(Label::Command, "hangar sealed reseal --all");
@@ -287,11 +289,34 @@ fn tell(context: &Context, changed: &Changed) -> ExitStatus {
         for need in &changed.needs {
             printer.text(format!("needs      {}", need_text(need)));
         }
-        let command = format!("hangar sync && hangar policy sign {digest}");
-        let command = paint(Label::Command, command);
-        printer.text(format!("next       one of them: {command}"));
+        for line in next_lines(changed) {
+            printer.text(line);
+        }
     }
     status
+}
+
+/// What makes a version that waits go on.
+fn next_lines(changed: &Changed) -> Vec<String> {
+    let digest = changed.digest.short();
+    let command = |text: String| paint(Label::Command, text).to_string();
+    let mut lines = Vec::new();
+    if let Some(key) = &changed.new_key {
+        lines.push(format!("next       sign it with the new key {key} too:"));
+        for text in [
+            "git config gpg.format ssh".to_owned(),
+            "git config user.signingKey NEWKEY.pub".to_owned(),
+            format!("hangar policy sign {digest}"),
+        ] {
+            lines.push(format!("           {}", command(text)));
+        }
+    }
+    let own_alone = changed.needs.len() == 1 && changed.needs[0].threshold == 1;
+    if changed.new_key.is_none() || !own_alone {
+        let next = command(format!("hangar sync && hangar policy sign {digest}"));
+        lines.push(format!("next       one of them: {next}"));
+    }
+    lines
 }
 
 fn need_text(need: &NeedView) -> String {
@@ -369,8 +394,13 @@ fn show_text(view: &PolicyView) -> String {
         ));
     }
     line(format!("\n{}", heading("Acceptance")));
-    for (what, value) in acceptance(view) {
-        line(format!("  {what:<46} {value}"));
+    for (name, what, value) in acceptance(view) {
+        let value = if value.len() > 14 {
+            format!("\n{:24}{value}", "")
+        } else {
+            value
+        };
+        line(format!("  {name:<21} {what:<40} {value}"));
     }
     for proposal in &view.proposals {
         line(format!(
@@ -392,11 +422,17 @@ fn people(number: u32) -> String {
     count(number, "person", "people")
 }
 
-fn acceptance(view: &PolicyView) -> Vec<(&'static str, String)> {
+/// Each setting: its name in `root.toml`, what it says, its value.
+fn acceptance(view: &PolicyView) -> Vec<(&'static str, &'static str, String)> {
     let settings = &view.acceptance;
     let yes = |yes: bool| if yes { "yes" } else { "no" }.to_owned();
     let adapters: Vec<_> = settings.adapters.iter().map(ToString::to_string).collect();
-    vec![
+    let adapters = if adapters.is_empty() {
+        "all".to_owned()
+    } else {
+        adapters.join(", ")
+    };
+    let said = [
         (
             "least trust of an accepted grade",
             settings.trust.to_string(),
@@ -415,7 +451,7 @@ fn acceptance(view: &PolicyView) -> Vec<(&'static str, String)> {
             settings.max_rounds.to_string(),
         ),
         (
-            "rejected versions until a task is rejected",
+            "rejected versions that end a task",
             settings.max_rejections.to_string(),
         ),
         (
@@ -423,27 +459,24 @@ fn acceptance(view: &PolicyView) -> Vec<(&'static str, String)> {
             settings.max_writer_turns.to_string(),
         ),
         (
-            "grades of one version an implementer learns of",
+            "grades of a version an implementer sees",
             settings.max_grades.to_string(),
         ),
         (
             "tasks that may wait for approval",
             settings.max_awaiting_approval.to_string(),
         ),
-        (
-            "adapters",
-            if adapters.is_empty() {
-                "all".into()
-            } else {
-                adapters.join(", ")
-            },
-        ),
+        ("frameworks that may grade", adapters),
         (
             "tests sealed after an implementation",
             yes(settings.after_code),
         ),
         ("grading with swap on", yes(settings.swap_exposed)),
-    ]
+    ];
+    let named = edit::NAMES.into_iter().zip(said);
+    named
+        .map(|(name, (what, value))| (name, what, value))
+        .collect()
 }
 
 fn log_text(log: &PolicyLog) -> String {

@@ -1,4 +1,6 @@
 use crate::cli::{CliError, ExitStatus};
+use crate::model::digest::Digest;
+use crate::model::ids::Fingerprint;
 use crate::model::task::Refusal;
 use crate::store::Error;
 use crate::ui::escape;
@@ -11,10 +13,18 @@ impl From<Error> for CliError {
             Error::Sign(error) => error.into(),
             Error::Codec(_) => Self::of(ExitStatus::Usage, error),
             Error::NoPolicy => Self::of(ExitStatus::Missing, error).hint("run `hangar init`"),
+            Error::PolicyGone { .. } => Self::of(ExitStatus::Missing, error)
+                .hint("`hangar sync` brings it back from a remote that has it; by hand: `git fetch REMOTE refs/hangar/policy:refs/hangar/policy`"),
             Error::TwoPrefixes => Self::of(ExitStatus::Refused, error)
                 .hint("find out which one is right with `git log refs/hangar/policy` and `git log refs/heads/hangar-state/policy`"),
             Error::Policy(_) => Self::of(ExitStatus::Refused, error)
                 .hint("look at it with `git log -p refs/hangar/policy`; fetch it again from a remote that you trust"),
+            Error::Proposed(_) => Self::of(ExitStatus::Refused, error)
+                .hint("nothing was changed; `hangar policy show` prints the version in force"),
+            Error::SignedAlready { ref new_keys, digest, .. } => {
+                let hint = signed_already(new_keys, digest);
+                Self::of(ExitStatus::Refused, error).hint(hint)
+            }
             Error::RivalPolicy { .. } => Self::of(ExitStatus::Refused, error)
                 .hint("nothing was changed; the root keys must say which one is right (`git log -p` shows both)"),
             Error::Pin(_) => Self::of(ExitStatus::Refused, error)
@@ -47,6 +57,19 @@ impl From<Error> for CliError {
                 .hint("`hangar verify` names every fault"),
         }
     }
+}
+
+/// What a version waits for that its signer has signed.
+fn signed_already(new_keys: &[Fingerprint], digest: Digest) -> String {
+    if new_keys.is_empty() {
+        return "`hangar policy show` says who else can sign it".into();
+    }
+    let keys: Vec<_> = new_keys.iter().map(ToString::to_string).collect();
+    format!(
+        "it waits for {}: with that key as yours (`git config gpg.format ssh`, `git config user.signingKey NEWKEY.pub`) run `hangar policy sign {}`",
+        keys.join(" or "),
+        digest.short()
+    )
 }
 
 /// A value that the format does not take is the caller's mistake; the rest is the task's rules.

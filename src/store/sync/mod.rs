@@ -18,8 +18,10 @@ use push::Pushed;
 pub(super) use push::is_race;
 pub use report::{NotApplied, Report};
 
-use super::{Error, Store};
+use super::layout::{BRANCH_PREFIX, DEFAULT_PREFIX};
+use super::{Error, Store, pins, policy};
 use crate::base::random;
+use crate::git::{Expected, Repository};
 use crate::model::digest::Digest;
 use std::time::Duration;
 
@@ -75,6 +77,27 @@ pub fn sync(store: Store, wanted: &Wanted<'_>) -> Result<(Store, Report), Error>
 pub(super) fn take_from(store: &Store, wanted: &Wanted<'_>) -> Result<(), Error> {
     let there = pull::list(store, wanted)?;
     pull::pull(store, wanted, &there, &mut Report::new(wanted.remote)).map(drop)
+}
+
+/// Puts a policy that this clone has seen and lost back in place, where the remote has it. Whether it
+/// has. What the pin does not fit stays out.
+pub fn restore_policy(repo: &Repository, wanted: &Wanted<'_>) -> Result<bool, Error> {
+    let names = [DEFAULT_PREFIX, BRANCH_PREFIX].map(|prefix| format!("{prefix}policy"));
+    let patterns = [names[0].as_str(), names[1].as_str()];
+    let mut found = repo.list_remote(wanted.remote, &patterns, wanted.timeout)?;
+    found.retain(|(name, _)| names.contains(name));
+    let (name, head) = match found.as_slice() {
+        [] => return Ok(false),
+        [one] => one.clone(),
+        _ => return Err(Error::TwoPrefixes),
+    };
+    let spec = format!("+{name}:{}policy", tracking(wanted.remote));
+    repo.fetch(wanted.remote, &[&spec], wanted.timeout)?;
+    let repo = repo.reopen()?;
+    let offered = policy::load_at(&repo, head)?;
+    pins::check(&repo, &offered)?;
+    repo.update_ref(&name, Expected::Absent, Some(head), "sync")?;
+    Ok(true)
 }
 
 /// Where this clone keeps what the remote last showed: `refs/hangar-remote/NAME/`. An address, which
