@@ -130,7 +130,7 @@ mod tests {
         }
     }
 
-    fn members(person: &String, machine: &String) -> Members {
+    fn members(person: &str, machine: &str) -> Members {
         Members {
             format: 1,
             version: 1,
@@ -140,14 +140,14 @@ mod tests {
             person: vec![Person {
                 name: "alice".parse().unwrap(),
                 role: Role::Admin,
-                keys: vec![person.clone()],
+                keys: vec![person.to_owned()],
                 recipients: Vec::new(),
             }],
             machine: vec![Machine {
                 name: "worker".parse().unwrap(),
                 role: MachineRole::Worker,
                 owner: "alice".parse().unwrap(),
-                public: machine.clone(),
+                public: machine.to_owned(),
             }],
             reduced: Vec::new(),
         }

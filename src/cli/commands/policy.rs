@@ -299,7 +299,7 @@ fn tell(context: &Context, changed: &Changed) -> ExitStatus {
 /// What makes a version that waits go on.
 fn next_lines(changed: &Changed) -> Vec<String> {
     let digest = changed.digest.short();
-    let command = |text: String| paint(Label::Command, text).to_string();
+    let command = |text: String| paint(Label::Command, text);
     let mut lines = Vec::new();
     if let Some(key) = &changed.new_key {
         lines.push(format!("next       sign it with the new key {key} too:"));
@@ -395,12 +395,7 @@ fn show_text(view: &PolicyView) -> String {
     }
     line(format!("\n{}", heading("Acceptance")));
     for (name, what, value) in acceptance(view) {
-        let value = if value.len() > 14 {
-            format!("\n{:24}{value}", "")
-        } else {
-            value
-        };
-        line(format!("  {name:<21} {what:<40} {value}"));
+        line(setting_line(name, what, &value));
     }
     for proposal in &view.proposals {
         line(format!(
@@ -420,6 +415,15 @@ fn show_text(view: &PolicyView) -> String {
 
 fn people(number: u32) -> String {
     count(number, "person", "people")
+}
+
+/// One setting; a value that would not fit the line gets its own.
+fn setting_line(name: &str, what: &str, value: &str) -> String {
+    if value.len() > 14 {
+        format!("  {name:<21} {what}\n{:24}{value}", "")
+    } else {
+        format!("  {name:<21} {what:<40} {value}")
+    }
 }
 
 /// Each setting: its name in `root.toml`, what it says, its value.
