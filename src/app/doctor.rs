@@ -81,13 +81,19 @@ const WITHOUT_SANDBOX: &[&str] = &[
     "review",
     "approve",
     "reject",
+    "sealed",
     "submit",
     "adjudicate",
     "deliver",
     "verify",
+    "sync",
     "policy",
     "key",
     "config",
+    "harness",
+    "doctor",
+    "completions",
+    "man",
 ];
 
 /// Looks at everything. Sandboxes are probed for real, which takes a few seconds; `progress` hears

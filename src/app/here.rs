@@ -6,7 +6,7 @@ use super::notices::Notices;
 use crate::base::clock::Clock;
 use crate::config::env_vars;
 use crate::config::paths::{Env, Paths};
-use crate::config::repository::{self, Repository as Config};
+use crate::config::repository::{self, DeliverAs, Repository as Config};
 use crate::config::user::User;
 use crate::git::Repository;
 use crate::model::digest::Digest;
@@ -16,6 +16,9 @@ use crate::store::identity::holder;
 use crate::trust::{AskPassphrase, Candidate, Discovery, DiscoveryInput, Signer, Source, discover};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
+
+/// What `deliver.as = "pr"` comes to.
+pub(super) const NO_PULL_REQUESTS: &str = "pull requests are not made yet; a branch is delivered";
 
 /// The surroundings of a use case, given explicitly so that nothing below reads the process's own.
 #[derive(Debug, Clone)]
@@ -95,8 +98,17 @@ impl Here {
         let config = config_at(repo, commit)?;
         if let Some(config) = &config {
             self.notices.unknown_keys(&config.warnings);
+            self.deliverable(config);
         }
         Ok(config)
+    }
+
+    /// Tells once when a file asks for what is not made yet.
+    pub(super) fn deliverable(&self, config: &Config) {
+        if config.deliver.form == DeliverAs::Pr {
+            let text = format!("`deliver.as = \"pr\"` in hangar.toml: {NO_PULL_REQUESTS}");
+            self.notices.once("deliver.as", &text);
+        }
     }
 
     /// How Git is told to work where this command does: `git`, or `git -C DIR`.

@@ -47,6 +47,18 @@ impl Notices {
     }
 }
 
+impl Notices {
+    /// Tells it once for a command, however often `key` comes up.
+    pub fn once(&self, key: &str, text: &str) {
+        let key = (String::new(), key.to_owned());
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        if told.insert(key) {
+            drop(told);
+            self.say(text);
+        }
+    }
+}
+
 impl fmt::Debug for Notices {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Notices").finish_non_exhaustive()

@@ -84,9 +84,7 @@ pub fn template(found: &Template<'_>) -> String {
         super::units::size_text(limits.disk),
     ));
     line(format_args!("[deliver]"));
-    line(format_args!(
-        "# \"branch\", or \"pr\" for a branch and a draft pull request."
-    ));
+    line(format_args!("# A branch; pull requests are not made yet."));
     line(format_args!("as = \"branch\""));
     line(format_args!("branch = \"hangar/{{key}}\""));
     out

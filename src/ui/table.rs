@@ -20,15 +20,25 @@ struct Cell {
 pub struct Table {
     header: Vec<&'static str>,
     rows: Vec<Vec<Cell>>,
+    whole: Option<usize>,
 }
 
 impl Table {
-    /// A table with these columns. The last but fixed ones give way first when it is too wide.
+    /// A table with these columns. The widest gives way first when it is too wide. On a terminal, a
+    /// last column without any text is left out.
     pub fn new(header: &[&'static str]) -> Self {
         Self {
             header: header.to_vec(),
             rows: Vec::new(),
+            whole: None,
         }
+    }
+
+    /// A column that gives way only when no other can: ids that a person copies.
+    #[must_use]
+    pub const fn whole(mut self, column: usize) -> Self {
+        self.whole = Some(column);
+        self
     }
 
     /// Adds a row. Cells may hold any text: they are made safe here.
@@ -71,7 +81,7 @@ impl Table {
             label: Some(Label::Dim),
         });
         for row in std::iter::once(header.collect()).chain(self.rows.iter().cloned()) {
-            write_row(&mut out, &row, &widths);
+            write_row(&mut out, &row[..widths.len()], &widths);
         }
         out
     }
@@ -84,16 +94,20 @@ impl Table {
                 widths[index] = widths[index].max(cell.text.width());
             }
         }
+        let last_is_empty = |row: &Vec<Cell>| row.last().is_none_or(|cell| cell.text.is_empty());
+        if widths.len() > 1 && !self.rows.is_empty() && self.rows.iter().all(last_is_empty) {
+            widths.pop();
+        }
         let gaps = GAP.len() * widths.len().saturating_sub(1);
         let mut over = (widths.iter().sum::<usize>() + gaps).saturating_sub(width);
         while over > 0 {
-            let Some(widest) = widths.iter_mut().max() else {
+            let wide = |index: &usize| widths[*index] > MIN_COLUMN;
+            let others = (0..widths.len()).filter(|index| Some(*index) != self.whole);
+            let widest = others.filter(wide).max_by_key(|index| widths[*index]);
+            let Some(widest) = widest.or(self.whole.filter(wide)) else {
                 break;
             };
-            if *widest <= MIN_COLUMN {
-                break;
-            }
-            *widest -= 1;
+            widths[widest] -= 1;
             over -= 1;
         }
         widths
@@ -172,6 +186,22 @@ mod tests {
              efgh2345  世界                 done\n"
         );
         assert!(text.lines().all(|line| line.width() <= 36));
+    }
+
+    #[test]
+    fn a_column_can_stay_whole_and_an_empty_last_one_is_left_out() {
+        let mut table = Table::new(&["KEY", "SOURCE", "DETAIL"]).whole(0);
+        table.row([
+            ("SHA256:0123456789abcdef", None),
+            ("/home/alice/.ssh/id_ed25519", None),
+            ("", None),
+        ]);
+        assert_eq!(
+            plain(&table.render(Some(40))),
+            "KEY                      SOURCE\n\
+             SHA256:0123456789abcdef  /home/alice/.s…\n"
+        );
+        assert!(table.render(None).ends_with("id_ed25519\t\n"));
     }
 
     #[test]

@@ -131,6 +131,11 @@ fn doctor_says_what_is_missing_and_ends_with_3_until_nothing_is() {
     let report = env.hangar(&dir, &["doctor", "--json"]).exits(3).json();
     assert_eq!(check(&report, "policy"), "ok");
     assert_eq!(check(&report, "hangar.toml"), "missing");
+    let text = env.hangar(&dir, &["doctor"]).exits(3);
+    assert!(
+        text.stdout.contains("git add hangar.toml && git commit"),
+        "{text}"
+    );
     env.commit(&dir, "set up");
     let ran = env.hangar(&dir, &["doctor", "--json"]);
     let report = ran.json();
@@ -162,4 +167,22 @@ fn doctor_says_what_is_missing_and_ends_with_3_until_nothing_is() {
         .exits(3)
         .json();
     assert_eq!(check(&outside, "repository"), "missing");
+}
+
+#[test]
+fn a_pull_request_is_said_to_be_a_branch() {
+    let env = TestEnv::new();
+    let dir = env.ready("repo");
+    let file = dir.join("hangar.toml");
+    let text = fs::read_to_string(&file).unwrap();
+    assert!(!text.contains("draft pull request"), "{text}");
+    let quiet = env.hangar(&dir, &["task", "new", "x", "--plain"]).success();
+    assert!(!quiet.stderr.contains("pull requests"), "{quiet}");
+    write(&file, &text.replace("as = \"branch\"", "as = \"pr\""));
+    env.commit(&dir, "pull requests");
+    let said = "pull requests are not made yet; a branch is delivered";
+    let ran = env.hangar(&dir, &["task", "new", "y", "--plain"]).success();
+    assert_eq!(ran.stderr.matches(said).count(), 1, "{ran}");
+    let ran = env.hangar(&dir, &["doctor"]);
+    assert!(ran.stdout.contains(said), "{ran}");
 }

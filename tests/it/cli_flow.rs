@@ -9,14 +9,14 @@ use std::path::{Path, PathBuf};
 const TEST: &str = "#!/bin/sh\ntest \"$(sh ./calc.sh 5 3)\" = 2\n";
 const GUARD: &str = "#!/bin/sh\ntest -e calc.sh\n";
 
-struct Place {
-    env: TestEnv,
-    dir: PathBuf,
+pub(crate) struct Place {
+    pub(crate) env: TestEnv,
+    pub(crate) dir: PathBuf,
 }
 
 impl Place {
     /// A repository that is set up, with hidden tests in a folder beside it and one task, KAN-1.
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let env = TestEnv::new();
         let dir = env.repo("repo", &[("calc.sh", "echo 0\n")]);
         env.hangar(&dir, &["init"]).success();
@@ -46,7 +46,7 @@ impl Place {
 
     /// Runs a command with `--json` and checks exit code and schema.
     #[track_caller]
-    fn json(&self, schema: &str, args: &[&str], code: i32) -> Value {
+    pub(crate) fn json(&self, schema: &str, args: &[&str], code: i32) -> Value {
         let args = [args, &["--json"]].concat();
         let value = self.env.hangar(&self.dir, &args).exits(code).json();
         validate(schema, &value);
@@ -54,26 +54,30 @@ impl Place {
     }
 
     #[track_caller]
-    fn refused(&self, args: &[&str], code: i32, part: &str) {
+    pub(crate) fn refused(&self, args: &[&str], code: i32, part: &str) {
         let ran = self.env.hangar(&self.dir, args).exits(code);
         assert!(ran.stderr.contains(part), "{ran}");
         assert_eq!(ran.stdout, "", "{ran}");
     }
 
-    fn seal(&self) -> Value {
+    pub(crate) fn seal(&self) -> Value {
         let map = ["--map", "c1=tests/sub.sh", "--map", "c1=tests/guard.sh"];
         let args = [&["seal", "KAN-1", "--from", "../hidden"][..], &map].concat();
         self.json("seal", &args, 0)
     }
 
-    fn approve(&self) {
-        let card = self.json("review", &["review", "--tests"], 0);
+    pub(crate) fn approve(&self) {
+        self.approve_task("KAN-1");
+    }
+
+    pub(crate) fn approve_task(&self, task: &str) {
+        let card = self.json("review", &["review", task, "--tests"], 0);
         let digest = card["manifest"].as_str().unwrap();
-        let decided = self.json("approve", &["approve", "--digest", digest], 0);
+        let decided = self.json("approve", &["approve", task, "--digest", digest], 0);
         assert_eq!(decided["by"], "alice");
     }
 
-    fn commit(&self, calc: &str) {
+    pub(crate) fn commit(&self, calc: &str) {
         write(&self.dir.join("calc.sh"), calc);
         self.env.git(&self.dir, &["commit", "-qam", "a patch"]);
     }
@@ -245,6 +249,12 @@ fn the_demo_shows_a_refusal_and_a_delivery() {
     assert!(
         !env.home().join(".local").exists(),
         "the demo touched the home folder"
+    );
+    assert!(
+        view["repository"]
+            .as_str()
+            .unwrap()
+            .ends_with("/kept/repository")
     );
     env.hangar(env.root(), &["demo", "--keep", "kept"]).exits(2);
 }

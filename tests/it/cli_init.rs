@@ -228,3 +228,17 @@ fn deinit_asks_and_leaves_the_keys() {
     env.hangar(&dir, &["task", "list"]).exits(3);
     env.hangar(&dir, &["init", "--new"]).success();
 }
+
+#[test]
+fn a_private_key_is_no_recovery_key_and_its_text_is_not_said() {
+    let env = TestEnv::new();
+    let dir = env.repo("repo", &[]);
+    let file = env.home().join(".ssh/id_ed25519").display().to_string();
+    let ran = env.hangar(&dir, &["init", "--recovery", &file]).exits(2);
+    assert!(
+        ran.stderr.contains("id_ed25519 holds no SSH public key"),
+        "{ran}"
+    );
+    assert!(ran.stderr.contains("id_ed25519.pub"), "{ran}");
+    assert!(!ran.stderr.contains("BEGIN"), "{ran}");
+}

@@ -25,8 +25,20 @@ fn a_second_clone_pins_the_policy_and_prints_the_admin_s_line() {
         &["clone", "-q", &hub.display().to_string(), "clone"],
     );
     let clone = bob.root().join("clone");
+    let ran = bob.hangar(&clone, &["sync"]).exits(3);
+    assert!(ran.stderr.contains("run `hangar init` first"), "{ran}");
+    bob.git(
+        bob.root(),
+        &["clone", "-q", &hub.display().to_string(), "other"],
+    );
+    let ran = bob.hangar(&bob.root().join("other"), &["init"]).success();
+    assert!(
+        ran.stdout.contains("Then `hangar sync` brings the tasks."),
+        "{ran}"
+    );
     let report = bob.json(&clone, &["init"]);
     validate("init", &report);
+    assert_eq!(report["fetched_from"], "origin");
     assert_eq!(report["outcome"], "pinned");
     assert!(report.get("principal").is_none());
     let line = report["admin_command"].as_str().unwrap();

@@ -17,6 +17,7 @@ mod cli_keys;
 mod cli_people;
 mod cli_policy;
 mod cli_repositories;
+mod cli_review;
 mod cli_task;
 mod common;
 mod config_registries;

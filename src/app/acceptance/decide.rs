@@ -1,20 +1,22 @@
 //! `hangar approve`, `hangar reject`, `hangar adjudicate`.
 
 use super::review::{choose, dossier, seen};
+use crate::app::here::choose as choose_key;
 use crate::app::{Error, Here, sync};
 use crate::flow;
 use crate::flow::decide::{self, Look};
 use crate::flow::stage::{self, Next};
-use crate::model::approval::Action;
+use crate::model::approval::{Action, Approval};
 use crate::model::digest::Digest;
 use crate::model::ids::{Principal, TaskId};
-use crate::model::manifest::Counts;
+use crate::model::manifest::{Counts, Manifest};
 use crate::store::Store;
-use crate::store::dossier::Dossier;
-use crate::store::identity::Identity;
+use crate::store::dossier::{Dossier, Held};
+use crate::store::identity::{Identity, holder};
 use crate::trust::AskPassphrase;
 use schemars::JsonSchema;
 use serde::Serialize;
+use std::collections::BTreeSet;
 
 /// What a decision would be about, for the question on a terminal.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
@@ -46,6 +48,12 @@ pub struct Decided {
     pub decision: Digest,
     /// Who decided.
     pub by: Principal,
+    /// Whether the same person had approved it before: nothing was signed this time.
+    pub already: bool,
+    /// People whose approval of it counts now.
+    pub have: u32,
+    /// People that the policy asks for.
+    pub needed: u32,
 }
 
 /// What a decision of this person would be about: the newest version, if it is the one that they
@@ -72,7 +80,9 @@ fn shown_last(
     newest: Digest,
     named: Option<&str>,
 ) -> Result<(), Error> {
-    if named.is_some_and(|named| !fits(newest, named)) {
+    if let Some(named) = named
+        && !fits(newest, named)?
+    {
         return Err(flow::Error::refused(
             format!(
                 "the newest version is {}, not the one that was named",
@@ -97,10 +107,83 @@ fn shown_last(
     }
 }
 
-/// Whether a person's text names this digest: at least twelve of its characters.
-pub(super) fn fits(digest: Digest, named: &str) -> bool {
+/// Fewest characters that name a digest.
+const MIN_DIGEST: usize = 12;
+
+/// Whether a person's text names this digest: at least twelve of its characters, with or without
+/// `sha256:`.
+pub(super) fn fits(digest: Digest, named: &str) -> Result<bool, Error> {
     let hex = named.strip_prefix("sha256:").unwrap_or(named);
-    hex.len() >= 12 && digest.hex().starts_with(&hex.to_ascii_lowercase())
+    if hex.is_empty() || !hex.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return Err(Error::invalid(format!("`{named}` is no digest")));
+    }
+    if hex.len() < MIN_DIGEST {
+        return Err(Error::invalid(format!(
+            "`{named}` is too short to name a digest: give at least {MIN_DIGEST} characters"
+        )));
+    }
+    Ok(digest.hex().starts_with(&hex.to_ascii_lowercase()))
+}
+
+/// The approval of this person that counts already, where nothing is left for them to sign.
+pub fn approved_already(here: &Here, pending: &Pending) -> Result<Option<Decided>, Error> {
+    let store = here.store()?;
+    let dossier = store.dossier(&pending.id)?;
+    let seal = choose(&dossier, None)?;
+    let task = &dossier.history.task;
+    let open = !task.state.is_terminal() && seal.value().text == task.text_digest();
+    if !open || seal.digest() != pending.manifest {
+        return Ok(None);
+    }
+    let found = here.keys(Some(&store.repo))?;
+    let actor = choose_key(&found, &store)
+        .and_then(|candidate| holder(store.policy.newest(), &candidate.public).ok());
+    let Some((actor, _)) = actor else {
+        return Ok(None);
+    };
+    let approvals = counting(&store, &dossier, seal);
+    let own = approvals
+        .into_iter()
+        .find(|held| held.document.actor.person() == actor.person());
+    Ok(own.map(|held| Decided {
+        id: pending.id.clone(),
+        action: Action::Approve,
+        manifest: pending.manifest,
+        version: pending.version,
+        decision: held.digest(),
+        by: actor.name().clone(),
+        already: true,
+        have: people(&store, &dossier, seal),
+        needed: needed(&store),
+    }))
+}
+
+/// Approvals of a version that are used or can still be used.
+fn counting<'a>(
+    store: &Store,
+    dossier: &'a Dossier,
+    seal: &Held<Manifest>,
+) -> Vec<&'a Held<Approval>> {
+    let manifest = seal.digest();
+    let now = store.clock.now();
+    let consumed = dossier.history.task.consumed.as_ref();
+    let used = |digest: &Digest| {
+        consumed.is_some_and(|(of, approvals)| *of == manifest && approvals.contains(digest))
+    };
+    dossier
+        .decisions_on(manifest, Action::Approve)
+        .filter(|held| used(&held.digest()) || stage::is_fresh(held.value(), now))
+        .collect()
+}
+
+fn people(store: &Store, dossier: &Dossier, seal: &Held<Manifest>) -> u32 {
+    let approvals = counting(store, dossier, seal);
+    let people = approvals.iter().map(|held| held.document.actor.person());
+    u32::try_from(people.collect::<BTreeSet<_>>().len()).unwrap_or(u32::MAX)
+}
+
+fn needed(store: &Store) -> u32 {
+    store.policy.newest().root.acceptance.approvers.max(1)
 }
 
 /// Signs a decision about exactly this manifest.
@@ -126,7 +209,12 @@ pub fn decide(
     });
     let written = decide::decide(&store, &dossier, seal, &person, action, reason, look)?;
     sync::publish(here)?;
+    let dossier = store.dossier(&pending.id)?;
+    let seal = choose(&dossier, Some(pending.version))?;
     Ok(Decided {
+        already: false,
+        have: people(&store, &dossier, seal),
+        needed: needed(&store),
         id: pending.id.clone(),
         action,
         manifest: pending.manifest,

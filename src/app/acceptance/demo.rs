@@ -32,8 +32,9 @@ pub enum Scene {
 /// How the demo ended.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct DemoView {
-    /// The repository; gone afterwards unless it was kept.
-    pub repository: String,
+    /// The repository, where it was kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repository: Option<String>,
     /// The task.
     pub id: TaskId,
     /// Where the run stopped.
@@ -160,7 +161,7 @@ pub fn demo(folder: &Path, watch: &Watch<'_>, say: &dyn Fn(Scene)) -> Result<Dem
     say(Scene::Command("hangar verify DEMO-1".into()));
     let verified = verify(&stage.here, Subject::Named("DEMO-1"))?.accepted;
     Ok(DemoView {
-        repository: stage.repo.display().to_string(),
+        repository: Some(stage.repo.display().to_string()),
         id: task.id,
         run: last,
         wrong_patch_refused: refused,

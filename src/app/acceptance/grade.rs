@@ -13,6 +13,7 @@ use crate::model::ids::TaskId;
 use crate::model::manifest::Manifest;
 use crate::model::object_id::ObjectId;
 use crate::model::outcome::{Secrecy, Trust, Verdict};
+use crate::model::task::Flow;
 use crate::store::Store;
 use crate::store::dossier::{Dossier, Held};
 use schemars::JsonSchema;
@@ -91,6 +92,20 @@ pub struct Wanted {
 pub fn grade(here: &Here, wanted: &Wanted, watch: &Watch<'_>) -> Result<GradeView, Error> {
     let store = here.store()?;
     let dossier = store.dossier_of(store.find_task(&wanted.task)?)?;
+    if dossier.history.task.flow == Flow::Plain {
+        return Err(flow::Error::refused(
+            "a plain task has no hidden tests",
+            "there is nothing to grade with; `hangar task new --test-first` makes a task that has",
+        )
+        .into());
+    }
+    if let Patch::Text(text) = &wanted.patch
+        && !is_patch(text)
+    {
+        return Err(Error::invalid(
+            "this is no patch: it has no line `diff --git …` or `--- …` (`git diff` makes one)",
+        ));
+    }
     let seal = choose(&store, &dossier, wanted)?;
     let base = dossier.history.task.base;
     let subject = match &wanted.patch {
@@ -125,6 +140,12 @@ pub fn grade(here: &Here, wanted: &Wanted, watch: &Watch<'_>) -> Result<GradeVie
         seal,
         matches!(decision, Decision::Approved(_)),
     ))
+}
+
+/// Whether it could be a patch at all. Nothing is one: it changes nothing.
+fn is_patch(text: &[u8]) -> bool {
+    let begins = |line: &[u8]| line.starts_with(b"diff --git ") || line.starts_with(b"--- ");
+    text.trim_ascii().is_empty() || text.split(|byte| *byte == b'\n').any(begins)
 }
 
 /// The version to grade with.

@@ -1,5 +1,6 @@
 //! The acceptance commands: run, seal, review, decide, submit, grade, deliver.
 
+pub mod changes;
 pub mod decide;
 pub mod demo;
 pub mod grade;

@@ -194,7 +194,9 @@ pub fn pending(here: &Here, task: Option<&str>, digest: Option<&str>) -> Result<
     let dossier = dossier(&store, task)?;
     let (_, subject) = waiting(&store, &dossier)?;
     let patch = subject.patch;
-    if let Some(named) = digest.filter(|named| !fits(patch, named)) {
+    if let Some(named) = digest
+        && !fits(patch, named)?
+    {
         let what = format!("the waiting patch is {}, not {named}", patch.short());
         return Err(flow::Error::refused(what, "review it, then decide").into());
     }

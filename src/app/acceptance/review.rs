@@ -1,5 +1,7 @@
 //! `hangar review`: the card that a person reads before they decide.
 
+use super::changes::Changes;
+use crate::app::here::choose as choose_key;
 use crate::app::{Error, Here, keys, sync};
 use crate::base::files;
 use crate::base::words;
@@ -12,9 +14,11 @@ use crate::model::ids::{Alias, TaskId};
 use crate::model::manifest::{BaseStatus, Counts, Manifest, Writer};
 use crate::model::outcome::FailureClass;
 use crate::model::plan::Plan;
+use crate::model::policy::{Actor, Role};
 use crate::model::run::{Run, RunOutcome, RunRole};
 use crate::store::Store;
 use crate::store::dossier::{Dossier, Held};
+use crate::store::identity::holder;
 use crate::trust::AskPassphrase;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -61,7 +65,11 @@ pub struct Card {
     /// What was asked for, where it was asked for.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub shown: Vec<Shown>,
-    /// Difference to another version, in unified form.
+    /// What changed since the version before, or since the one that was asked for; absent where that
+    /// one can't be opened.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub changes: Option<Changes>,
+    /// Difference of the files to another version, in unified form; empty where no file differs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub diff: Option<String>,
     /// The writer's transcript.
@@ -166,25 +174,73 @@ pub fn review(here: &Here, wanted: &Wanted, ask: &mut AskPassphrase<'_>) -> Resu
     let dossier = dossier(&store, wanted.task.as_deref())?;
     let seal = choose(&dossier, wanted.version)?;
     let identities = [keys::identity(here, &store, ask)?];
-    let opened = version::open(&store, &dossier, seal, &identities)?;
+    let opened = version::open(&store, &dossier, seal, &identities)
+        .map_err(|error| unreadable(here, &store, &dossier, error))?;
     let shown = shown(&opened, wanted)?;
-    let diff = match wanted.diff {
-        None => None,
+    let other = match wanted.diff {
+        None => before(&store, &dossier, seal, &identities),
         Some(number) => {
             let other = choose(&dossier, Some(number))?;
-            Some(diff(
-                &version::open(&store, &dossier, other, &identities)?,
-                &opened,
-            ))
+            Some(version::open(&store, &dossier, other, &identities)?)
         }
     };
+    let changes = other.as_ref().map(|other| Changes::between(other, &opened));
+    let diff = other
+        .filter(|_| wanted.diff.is_some())
+        .map(|other| diff(&other, &opened));
     let transcript = if wanted.transcript {
         transcript(&store, &dossier, seal, &identities)?
     } else {
         None
     };
     remember(&store, &dossier, seal, &shown)?;
-    Ok(card(&dossier, seal, &opened, shown, diff, transcript))
+    let beside = Beside {
+        shown,
+        changes,
+        diff,
+        transcript,
+    };
+    Ok(card(&dossier, seal, &opened, beside))
+}
+
+/// The version that this one follows, where it can be opened here.
+fn before(
+    store: &Store,
+    dossier: &Dossier,
+    seal: &Held<Manifest>,
+    identities: &[crate::seal::Identity],
+) -> Option<Opened> {
+    let previous = dossier.seal(seal.value().previous?)?;
+    version::open(store, dossier, previous, identities).ok()
+}
+
+/// Says what helps somebody who can't decrypt: a reseal only where they should be a recipient.
+fn unreadable(here: &Here, store: &Store, dossier: &Dossier, error: flow::Error) -> Error {
+    if !matches!(error, flow::Error::Decrypt(_)) {
+        return error.into();
+    }
+    let newest = store.policy.newest();
+    let found = here.keys(Some(&store.repo)).ok();
+    let actor = found
+        .as_ref()
+        .and_then(|found| choose_key(found, store))
+        .and_then(|candidate| holder(newest, &candidate.public).ok());
+    let Some((Actor::Person { name, role }, _)) = actor else {
+        return error.into();
+    };
+    let requester = &dossier.history.task.requester;
+    let what = "these hidden tests are not encrypted to you";
+    let remedy = if *requester == name || matches!(role, Role::Approver | Role::Admin) {
+        format!(
+            "you may read them: an approver or an admin runs `hangar sealed reseal {}`",
+            dossier.id().short()
+        )
+    } else {
+        format!(
+            "your role is member; an approver reviews (`hangar policy edit --role {name}=approver`, then `hangar sealed reseal --all`)"
+        )
+    };
+    flow::Error::missing(what, remedy).into()
 }
 
 /// The task that is meant, also where only one can be.
@@ -223,10 +279,19 @@ pub(super) fn dossier_where(
                 "{} for {what}",
                 words::count(count, "task waits", "tasks wait")
             ),
-            "name the one you mean (`hangar task list`)",
+            format!("name the one you mean:{}", named(&waiting)),
         )
         .into()),
     }
+}
+
+/// Id and title of each, a line for one.
+fn named(waiting: &[Dossier]) -> String {
+    let line = |dossier: &Dossier| {
+        let (id, title) = (dossier.id().short(), &dossier.history.task.title);
+        format!("\n  {id}  {title}")
+    };
+    waiting.iter().map(line).collect()
 }
 
 /// A version by number, or the newest that counts.
@@ -292,6 +357,10 @@ fn diff(old: &Opened, new: &Opened) -> String {
     for path in all {
         let (before, after) = (text(old, &path), text(new, &path));
         if before == after {
+            let mode = |opened: &Opened| opened.payload.file(&path).map(|file| file.mode);
+            if mode(old) != mode(new) {
+                out.push_str(&format!("{path}: only its mode changed\n"));
+            }
             continue;
         }
         let (before, after) = (before.unwrap_or_default(), after.unwrap_or_default());
@@ -438,14 +507,15 @@ fn remember(
     Ok(files::write_atomic(&path, &bytes, 0o600)?)
 }
 
-fn card(
-    dossier: &Dossier,
-    seal: &Held<Manifest>,
-    opened: &Opened,
+/// What is shown beside the card itself.
+struct Beside {
     shown: Vec<Shown>,
+    changes: Option<Changes>,
     diff: Option<String>,
     transcript: Option<String>,
-) -> Card {
+}
+
+fn card(dossier: &Dossier, seal: &Held<Manifest>, opened: &Opened, beside: Beside) -> Card {
     let (task, manifest) = (&dossier.history.task, seal.value());
     let aliases = opened.criteria.aliases();
     let test = |id: &crate::model::outcome::TestId| {
@@ -508,8 +578,9 @@ fn card(
         notes: opened.criteria.notes().to_owned(),
         writer: manifest.writer.clone(),
         plan: manifest.plan.clone(),
-        shown,
-        diff,
-        transcript,
+        shown: beside.shown,
+        changes: beside.changes,
+        diff: beside.diff,
+        transcript: beside.transcript,
     }
 }

@@ -17,7 +17,7 @@ use crate::harness::collect::{self, CollectedFile, Paths, SealedOutput};
 use crate::model::authority::{Act, may};
 use crate::model::digest::Digest;
 use crate::model::event::Change;
-use crate::model::ids::TaskId;
+use crate::model::ids::{CriterionId, TaskId};
 use crate::model::manifest::{Counts, Writer};
 use crate::model::outcome::TestId;
 use crate::model::plan::Plan;
@@ -30,7 +30,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::Read as _;
+use std::io::{ErrorKind, Read as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -49,6 +49,9 @@ pub struct Sealed {
     pub manifest: Digest,
     /// Numbers.
     pub counts: Counts,
+    /// Criteria that no test shows.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub uncovered: Vec<CriterionId>,
 }
 
 /// Where the tests are and what they show.
@@ -70,6 +73,7 @@ pub fn seal(
     ask: &mut AskPassphrase<'_>,
     watch: &Watch<'_>,
 ) -> Result<Sealed, Error> {
+    check_folder(&source.folder)?;
     let store = here.store()?;
     let dossier = store.dossier_of(store.find_task(task)?)?;
     check_stage(&store, &dossier)?;
@@ -95,9 +99,23 @@ pub fn seal(
     }
     if !checked.check.complaints.is_empty() {
         let lines = checked.check.complaints.iter().map(|one| &**one);
-        return Err(malformed(&lines.collect::<Vec<_>>().join("\n")));
+        return Err(malformed(&lines.collect::<Vec<_>>().join("\n"), source));
     }
     record(&host, &store, &dossier, &person, plan, output, &checked)
+}
+
+fn check_folder(folder: &Path) -> Result<(), Error> {
+    let wrong = match fs::metadata(folder) {
+        Ok(meta) if meta.is_dir() => return Ok(()),
+        Ok(_) => format!("`{}` is no folder", folder.display()),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            format!("there is no folder `{}`", folder.display())
+        }
+        Err(error) => format!("`{}` can't be read: {error}", folder.display()),
+    };
+    Err(Error::invalid(format!(
+        "{wrong}; --from names the folder with the tests"
+    )))
 }
 
 fn check_stage(store: &Store, dossier: &Dossier) -> Result<(), Error> {
@@ -135,13 +153,19 @@ fn read(
         protected: &|path| shared.matches(path.as_bytes()),
     };
     let files = read_folder(&source.folder)?;
+    if files.is_empty() {
+        return Err(Error::invalid(format!(
+            "the folder `{}` holds no file",
+            source.folder.display()
+        )));
+    }
     let listed = match basecheck::list_ids(host, ground, plan, suite_of(&files))? {
         Ok(ids) => ids,
-        Err(complaints) => return Err(malformed(&complaints.join("\n"))),
+        Err(complaints) => return Err(malformed(&complaints.join("\n"), source)),
     };
     let files = with_map(files, source, &listed)?;
     collect::sealed(files, &[], &criterion_ids(&dossier.history.task), &paths)
-        .map_err(|complaint| malformed(&complaint.for_writer()))
+        .map_err(|complaint| malformed(&complaint.for_writer(), source))
 }
 
 fn suite(output: &SealedOutput) -> Vec<SealedFile> {
@@ -216,10 +240,23 @@ fn record(
         version: held.value().version,
         manifest: written.digest,
         counts: held.value().counts,
+        uncovered: held
+            .value()
+            .coverage
+            .iter()
+            .filter(|one| one.fails == 0)
+            .map(|one| one.criterion.clone())
+            .collect(),
     })
 }
 
-fn malformed(text: &str) -> Error {
+/// A map that stood on the command line is named as what it was.
+fn malformed(text: &str, source: &Source) -> Error {
+    let text = if source.map.is_empty() {
+        text.to_owned()
+    } else {
+        text.replace(crate::seal::CRITERIA, "--map")
+    };
     Error::invalid(format!("these tests can't be sealed:\n{}", text.trim_end()))
 }
 

@@ -62,7 +62,12 @@ pub(super) fn harnesses(here: &Here) -> Vec<Check> {
         _ => Check::not(
             State::Warn,
             "lanes",
-            pair.detail.clone().unwrap_or_default(),
+            // Without a lane of one's own the default ones are missing, which nobody asked for.
+            if list.lanes.is_empty() && list.harnesses.is_empty() {
+                "no agent program is configured".to_owned()
+            } else {
+                pair.detail.clone().unwrap_or_default()
+            },
             "configure two harnesses (`hangar harness --help`), or write tests yourself \
              (`hangar seal --from`) and code yourself (`hangar submit`)",
         ),

@@ -2,12 +2,12 @@
 
 use super::{Check, State};
 use crate::app::error::with_causes;
-use crate::app::here::{choose, config_at, no_key};
+use crate::app::here::{NO_PULL_REQUESTS, choose, config_at, no_key};
 use crate::app::setup::init::unborn;
 use crate::app::{Error, Here, keys};
 use crate::base::process;
 use crate::base::words;
-use crate::config::repository::Repository as Config;
+use crate::config::repository::{DeliverAs, FILE, Repository as Config};
 use crate::git::Repository;
 use crate::grade::adapter;
 use crate::model::outcome::Trust;
@@ -246,14 +246,7 @@ fn grader(here: &Here, store: &Store) -> Vec<Check> {
     };
     let config = match config_at(&store.repo, head) {
         Ok(Some(config)) => config,
-        Ok(None) => {
-            return vec![Check::not(
-                State::Missing,
-                "hangar.toml",
-                "it is not in the checked-out commit",
-                "run `hangar init` and commit it",
-            )];
-        }
+        Ok(None) => return vec![not_committed(here, &store.repo)],
         Err(error) => return vec![missing("hangar.toml", &error, "correct and commit it")],
     };
     let mut checks = Vec::new();
@@ -272,6 +265,11 @@ fn grader(here: &Here, store: &Store) -> Vec<Check> {
             "run `hangar init` and commit the change",
         ),
     });
+    if config.deliver.form == DeliverAs::Pr {
+        let detail = format!("`deliver.as` is \"pr\": {NO_PULL_REQUESTS}");
+        let remedy = "set `deliver.as = \"branch\"` and commit it";
+        checks.push(Check::not(State::Warn, "hangar.toml", detail, remedy));
+    }
     checks.extend(
         config
             .warnings
@@ -280,6 +278,24 @@ fn grader(here: &Here, store: &Store) -> Vec<Check> {
     );
     checks.extend(tools(here, &config));
     checks
+}
+
+/// No `hangar.toml` in the commit: it was never written, or only not committed.
+fn not_committed(here: &Here, repo: &Repository) -> Check {
+    let file = repo.work_tree().map(|dir| dir.join(FILE));
+    let (detail, remedy) = if file.is_some_and(|file| file.is_file()) {
+        let git = here.git();
+        (
+            "it is in the work tree and not committed yet",
+            format!("commit it: `{git} add {FILE} && {git} commit -m \"Set up hangar\"`"),
+        )
+    } else {
+        (
+            "it is not in the checked-out commit",
+            "run `hangar init` and commit it".to_owned(),
+        )
+    };
+    Check::not(State::Missing, FILE, detail, remedy)
 }
 
 fn tools(here: &Here, config: &Config) -> Vec<Check> {

@@ -24,7 +24,8 @@ pub enum FileAction {
 }
 
 /// Writes `hangar.toml`, or puts the policy's digest into the one that is there. Comments and
-/// order of an existing file are kept. Also tells the framework that a new file was tuned to.
+/// order of an existing file are kept. Also tells the framework that was
+/// recognised, or that the file names.
 pub(super) fn ensure(
     here: &Here,
     repo: &Repository,
@@ -48,12 +49,15 @@ pub(super) fn ensure(
         let framework = found.found.then(|| found.framework.to_string());
         return Ok((FileAction::Created, framework));
     };
-    here.notices.unknown_keys(&parse(&text)?.warnings);
+    let config = parse(&text)?;
+    here.notices.unknown_keys(&config.warnings);
+    here.deliverable(&config);
+    let framework = config.framework().map(|one| one.to_string());
     match with_policy(&text, policy)? {
-        None => Ok((FileAction::Kept, None)),
+        None => Ok((FileAction::Kept, framework)),
         Some(changed) => {
             files::write_atomic(&path, changed.as_bytes(), 0o644)?;
-            Ok((FileAction::Changed, None))
+            Ok((FileAction::Changed, framework))
         }
     }
 }

@@ -66,9 +66,13 @@ pub struct InitReport {
     pub age_identity_made: bool,
     /// Folder of the machine's keys.
     pub keys_dir: String,
-    /// The framework that a new `hangar.toml` is tuned to; absent when none was recognised.
+    /// The test framework that was recognised, or that the `hangar.toml` that was there names;
+    /// absent when there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub framework: Option<String>,
+    /// The remote that the policy was fetched from, where it was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fetched_from: Option<String>,
     /// Files of the work tree that have to be committed.
     pub to_commit: Vec<String>,
     /// Root of the work tree, where there is one.
@@ -93,7 +97,11 @@ pub fn init(
         return Err(unborn(here, &repo));
     };
     match find(here, &repo, request.new)? {
-        Some(store) => join(here, request, &store, head),
+        Some((store, fetched_from)) => {
+            let mut report = join(here, request, &store, head)?;
+            report.fetched_from = fetched_from;
+            Ok(report)
+        }
         None => begin(here, request, &repo, head, ask),
     }
 }
@@ -202,6 +210,7 @@ fn complete(
         age_identity_made: standing.age_identity,
         keys_dir: here.data_dir(&id)?.display().to_string(),
         framework,
+        fetched_from: None,
         to_commit,
         work_tree: store.repo.work_tree().map(Path::to_owned),
         admin_command: standing.line,

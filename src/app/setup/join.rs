@@ -17,12 +17,20 @@ use std::time::Duration;
 /// How long the remote may take to answer.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The policy of this clone, fetched from the remote where the clone has none. `None` when neither
-/// has one. With `new`, a remote that does not answer is taken to have none.
-pub(super) fn find(here: &Here, repo: &Repository, new: bool) -> Result<Option<Store>, Error> {
+/// The policy of this clone, fetched from the remote where the clone has none, and the name of that
+/// remote. `None` when neither has one. With `new`, a remote that does not answer is taken to have none.
+pub(super) fn find(
+    here: &Here,
+    repo: &Repository,
+    new: bool,
+) -> Result<Option<(Store, Option<String>)>, Error> {
     let layout = Layout::of(repo)?;
-    if repo.read_ref(&layout.policy())?.is_none() && !fetch(here, repo, new)? {
-        return Ok(None);
+    let mut fetched_from = None;
+    if repo.read_ref(&layout.policy())?.is_none() {
+        fetched_from = fetch(here, repo, new)?;
+        if fetched_from.is_none() {
+            return Ok(None);
+        }
     }
     // Fetching moved refs behind the back of the open repository.
     let repo = repo.reopen()?;
@@ -31,22 +39,23 @@ pub(super) fn find(here: &Here, repo: &Repository, new: bool) -> Result<Option<S
         return Ok(None);
     };
     pins::check(&repo, &policy)?;
-    Ok(Some(Store {
+    let store = Store {
         repo,
         layout,
         policy,
         clock: here.clock,
-    }))
+    };
+    Ok(Some((store, fetched_from)))
 }
 
-/// Fetches the remote's policy into place; whether there is one.
-fn fetch(here: &Here, repo: &Repository, new: bool) -> Result<bool, Error> {
+/// Fetches the remote's policy into place, where it has one; the remote's name.
+fn fetch(here: &Here, repo: &Repository, new: bool) -> Result<Option<String>, Error> {
     let remote = here.remote()?;
     let has_remote = repo
         .config_value(&format!("remote.{remote}.url"))
         .is_some_and(|url| !url.is_empty());
     if !has_remote {
-        return Ok(false);
+        return Ok(None);
     }
     let unreachable = |source| Error::RemoteUnreachable {
         remote: remote.clone(),
@@ -55,7 +64,7 @@ fn fetch(here: &Here, repo: &Repository, new: bool) -> Result<bool, Error> {
     if here.offline {
         let offline = git::Error::Unsupported("--offline was given".into());
         return if new {
-            Ok(false)
+            Ok(None)
         } else {
             Err(unreachable(offline))
         };
@@ -64,16 +73,16 @@ fn fetch(here: &Here, repo: &Repository, new: bool) -> Result<bool, Error> {
     let patterns: Vec<_> = names.iter().map(String::as_str).collect();
     let found = match repo.list_remote(&remote, &patterns, PATIENCE) {
         Ok(found) => found,
-        Err(_) if new => return Ok(false),
+        Err(_) if new => return Ok(None),
         Err(error) => return Err(unreachable(error)),
     };
     let Some((name, _)) = found.iter().find(|(name, _)| names.contains(name)) else {
-        return Ok(false);
+        return Ok(None);
     };
     repo.fetch(&remote, &[&format!("{name}:{name}")], PATIENCE)
         .map_err(unreachable)?;
     drop_unless_valid(&repo.reopen()?, name)?;
-    Ok(true)
+    Ok(Some(remote))
 }
 
 /// What a remote offers stays only if it verifies; else the clone is as it was before.

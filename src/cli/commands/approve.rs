@@ -7,7 +7,7 @@ use crate::cli::args::MaybeTaskArg;
 use crate::cli::{CliError, ExitStatus, context::Context};
 use crate::model::approval::Action;
 use crate::model::digest::Digest;
-use crate::ui::{Label, escape, paint};
+use crate::ui::{Label, PromptError, escape, paint};
 use clap::Args;
 
 const EXAMPLES: &str = "\
@@ -47,7 +47,13 @@ pub(super) fn run(context: &Context, args: &ApproveArgs) -> Result<ExitStatus, C
     }
     let here = context.here();
     let pending = decide::pending(&here, args.task.task.as_deref(), args.digest.as_deref())?;
-    confirm(context, &pending, args.digest.is_some(), "approve")?;
+    if let Some(before) = decide::approved_already(&here, &pending)? {
+        tell(context, &before, "approved already");
+        return Ok(ExitStatus::Done);
+    }
+    if args.digest.is_none() {
+        confirm(context, &pending)?;
+    }
     let ask = &mut context.passphrase();
     let decided = decide::decide(&here, &pending, Action::Approve, "", ask)?;
     tell(context, &decided, "approved");
@@ -63,7 +69,8 @@ fn approve_patch(context: &Context, args: &ApproveArgs) -> Result<ExitStatus, Cl
             "{title}: a patch of {} that changes CI, hooks or configuration",
             card.by
         ));
-        ask_digest(context, "approve", card.patch)?;
+        let instead = format!("hangar approve {} --patch", card.id.short());
+        ask_digest(context, card.patch, &instead)?;
     }
     let approved = patch::approve(&here, &card, &mut context.passphrase())?;
     if context.printer.is_json() {
@@ -79,16 +86,8 @@ fn approve_patch(context: &Context, args: &ApproveArgs) -> Result<ExitStatus, Cl
     Ok(ExitStatus::Done)
 }
 
-/// Asks for six characters of the digest, unless the digest itself was given.
-pub(super) fn confirm(
-    context: &Context,
-    pending: &Pending,
-    named: bool,
-    verb: &str,
-) -> Result<(), CliError> {
-    if named {
-        return Ok(());
-    }
+/// Asks for six characters of the digest.
+fn confirm(context: &Context, pending: &Pending) -> Result<(), CliError> {
     let counts = pending.counts;
     context.printer.notice(format!(
         "{}: version {} of the hidden tests ({}, {} uncovered)",
@@ -97,15 +96,23 @@ pub(super) fn confirm(
         count(counts.tests, "test", "tests"),
         count(counts.uncovered, "criterion", "criteria")
     ));
-    ask_digest(context, verb, pending.manifest)
+    let instead = format!("hangar approve {}", pending.id.short());
+    ask_digest(context, pending.manifest, &instead)
 }
 
-fn ask_digest(context: &Context, verb: &str, digest: Digest) -> Result<(), CliError> {
+/// `instead` is the command that takes the digest where nobody can be asked.
+fn ask_digest(context: &Context, digest: Digest, instead: &str) -> Result<(), CliError> {
     let question = format!(
-        "To {verb} {}, type the first six characters of its digest:",
+        "To approve {}, type the first six characters of its digest:",
         digest.short()
     );
-    if context.prompts().typed(&question, &digest.hex())? {
+    let typed = context.prompts().typed(&question, &digest.hex());
+    if let Err(error @ PromptError::NoTerminal(_)) = typed {
+        return Err(CliError::of(ExitStatus::Waiting, error).hint(format!(
+            "run it on a terminal, or name what you reviewed: `{instead} --digest sha256:…`"
+        )));
+    }
+    if typed? {
         return Ok(());
     }
     Err(CliError::new(
@@ -121,12 +128,24 @@ pub(super) fn tell(context: &Context, decided: &Decided, word: &str) {
         return;
     }
     let id = decided.id.short();
+    let (have, needed) = (decided.have, decided.needed);
+    let approves = decided.action == Action::Approve;
+    let of = if approves && needed > 1 {
+        format!(" ({have} of {needed})")
+    } else {
+        String::new()
+    };
     context.printer.line(format!(
-        "{word:<10} version {} ({}) by {}",
+        "{word:<10} version {} ({}) by {}{of}",
         decided.version,
         decided.manifest.short(),
         decided.by
     ));
-    let next = paint(Label::Command, format!("hangar run {id}"));
+    let next = if approves && have < needed {
+        let command = format!("hangar review {id} && hangar approve {id}");
+        format!("another approver: {}", paint(Label::Command, command))
+    } else {
+        paint(Label::Command, format!("hangar run {id}"))
+    };
     context.printer.line(format!("next       {next}"));
 }

@@ -1,11 +1,12 @@
 //! `hangar demo`
 
 use crate::app::acceptance::demo::{Scene, demo};
+use crate::app::here::shell_word;
 use crate::cli::watch::watched;
 use crate::cli::{CliError, ExitStatus, context::Context};
 use crate::ui::{Label, paint};
 use clap::Args;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Show the whole flow in a throwaway repository
 ///
@@ -26,15 +27,22 @@ pub(super) fn run(context: &Context, args: &DemoArgs) -> Result<ExitStatus, CliE
         Scene::Tell(text) => printer.notice(format!("\n{text}")),
         Scene::Command(text) => printer.notice(format!("  $ {}", paint(Label::Command, text))),
     };
-    let view = watched(context, "starting", |watch| Ok(demo(&folder, watch, &say)?))?;
-    let status = if printer.is_json() {
+    let mut view = watched(context, "starting", |watch| Ok(demo(&folder, watch, &say)?))?;
+    if args.keep.is_none() {
+        view.repository = None;
+    }
+    if printer.is_json() {
         printer.json(&view);
-        super::run::status(&view.run)
     } else {
-        super::run::tell(context, &view.run)
-    };
-    if args.keep.is_some() {
-        printer.notice(format!("\nThe repository is kept in {}.", view.repository));
+        super::run::outcome(&view.run)
+            .into_iter()
+            .for_each(|line| printer.text(line));
+    }
+    if let Some(repository) = &view.repository {
+        printer.notice(format!("\nThe repository is kept in {repository}."));
+        let repository = shell_word(Path::new(repository));
+        let next = format!("hangar -C {repository} verify {}", view.id.short());
+        printer.notice(format!("next       {}", paint(Label::Command, next)));
     }
     if !view.verified || !view.wrong_patch_refused {
         return Ok(ExitStatus::No);
@@ -43,7 +51,7 @@ pub(super) fn run(context: &Context, args: &DemoArgs) -> Result<ExitStatus, CliE
         "
 Every link was verified: policy, signatures, tests, patch, grade, commit.",
     );
-    Ok(status)
+    Ok(super::run::status(&view.run))
 }
 
 /// Where the demo plays; a temporary folder goes with the second value.

@@ -48,7 +48,7 @@ pub struct InitArgs {
 pub(super) fn run(context: &Context, args: &InitArgs) -> Result<ExitStatus, CliError> {
     let recovery = match &args.recovery {
         None => None,
-        Some(path) => Some(context.read_text(path)?.trim().parse::<PublicKey>()?),
+        Some(path) => Some(recovery(context, path)?),
     };
     let request = InitRequest {
         new: args.new,
@@ -70,6 +70,23 @@ pub(super) fn run(context: &Context, args: &InitArgs) -> Result<ExitStatus, CliE
         context.printer.text(text(&report));
     }
     Ok(ExitStatus::Done)
+}
+
+/// The public key in a file. What stands in the file is never said: it may be a private key.
+fn recovery(context: &Context, path: &Path) -> Result<PublicKey, CliError> {
+    let text = context.read_text(path)?;
+    let text = text.trim();
+    text.parse::<PublicKey>().map_err(|_| {
+        let shown = path.display();
+        let error = CliError::usage(format!("{shown} holds no SSH public key"));
+        if text.contains("PRIVATE KEY") {
+            error.hint(format!(
+                "that is a private key; name its public half, such as {shown}.pub"
+            ))
+        } else {
+            error.hint("name the .pub file of the recovery key")
+        }
+    })
 }
 
 /// Offers to make a key; `error` is what is told when the offer is not taken.
@@ -120,6 +137,10 @@ fn text(report: &InitReport) -> String {
     }
     if let Some(framework) = &report.framework {
         out.push(format!("  framework   {framework}"));
+    } else if !report.bare {
+        out.push(
+            "  framework   none recognised; `grader.framework` in hangar.toml names one".into(),
+        );
     }
     next_steps(report, &mut out);
     out.push(String::new());
@@ -152,6 +173,12 @@ fn next_steps(report: &InitReport, out: &mut Vec<String>) {
             "  {}",
             paint(Label::Command, commit_command(report))
         ));
+    }
+    if report.fetched_from.is_some() {
+        let first = report.to_commit.is_empty() && report.admin_command.is_none();
+        let then = if first { "Now" } else { "Then" };
+        out.push(String::new());
+        out.push(format!("{then} `hangar sync` brings the tasks."));
     }
     if report.outcome == Outcome::Founded && !report.bare {
         out.push(String::new());

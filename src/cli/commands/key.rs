@@ -58,7 +58,7 @@ fn list(context: &Context) -> Result<ExitStatus, CliError> {
 }
 
 fn table(list: &KeyList) -> Table {
-    let mut table = Table::new(&["KEY", "KIND", "HOLDER", "USED", "SOURCE"]);
+    let mut table = Table::new(&["KEY", "KIND", "HOLDER", "USED", "SOURCE"]).whole(0);
     let mut row = |key: &KeyView| {
         let holder = key.principal.as_ref().map_or("-", |name| name.as_str());
         let used = if key.used { "yes" } else { "no" };

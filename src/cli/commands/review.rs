@@ -1,6 +1,7 @@
 //! `hangar review`
 
 use crate::app::acceptance;
+use crate::app::acceptance::changes::Changes;
 use crate::app::acceptance::patch::PatchCard;
 use crate::app::acceptance::review::{self, Card, CardTest, Turn, Wanted};
 use crate::base::words::count;
@@ -84,7 +85,7 @@ pub(super) fn run(context: &Context, args: &ReviewArgs) -> Result<ExitStatus, Cl
     if context.printer.is_json() {
         context.printer.json(&card);
     } else {
-        context.printer.page(&text(&card));
+        context.printer.page(&text(&card, &wanted));
     }
     Ok(ExitStatus::Done)
 }
@@ -111,12 +112,16 @@ fn patch_text(card: &PatchCard) -> String {
             "patch {} by {}, {} changed in all",
             paint(Label::Id, card.patch.short()),
             card.by,
-            card.changed
+            count(card.changed, "path", "paths")
         ),
+        paint(Label::Dim, card.patch),
         match &card.grade {
             Some(grade) => format!(
-                "accepted: {} of {} hidden tests passed (trust {}, verdict {})",
-                grade.passed, grade.expected, grade.trust, grade.verdict
+                "accepted: {} of {} passed (trust {}, verdict {})",
+                grade.passed,
+                count(grade.expected, "hidden test", "hidden tests"),
+                grade.trust,
+                grade.verdict
             ),
             None => "a plain task: nothing was graded".into(),
         },
@@ -176,10 +181,10 @@ fn turn_text(turn: &Turn) -> String {
 }
 
 /// The card, wrapped to the terminal, with what it shows of tests as it is.
-fn text(card: &Card) -> String {
+fn text(card: &Card, wanted: &Wanted) -> String {
     let mut parts = vec![Printer::wrapped(&head(card).join("\n"))];
     parts.extend(bodies(card));
-    parts.push(Printer::wrapped(&decisions(card).join("\n")));
+    parts.push(Printer::wrapped(&decisions(card, wanted.tests).join("\n")));
     parts.join("\n") + "\n"
 }
 
@@ -195,6 +200,7 @@ fn head(card: &Card) -> Vec<String> {
             card.version,
             paint(Label::Id, card.manifest.short())
         ),
+        paint(Label::Dim, card.manifest),
     ];
     if card.stale {
         out.push(paint(
@@ -285,9 +291,16 @@ fn rest(card: &Card, out: &mut Vec<String>) {
         count(counts.sentinels, "sentinel", "sentinels")
     ));
     out.extend([String::new(), paint(Label::Heading, "Files")]);
-    out.extend(card.files.iter().map(|file| {
+    let names: Vec<_> = card
+        .files
+        .iter()
+        .map(|file| escape::line(&file.path))
+        .collect();
+    let widest = names.iter().map(|name| name.chars().count()).max();
+    let width = widest.unwrap_or_default();
+    out.extend(card.files.iter().zip(&names).map(|(file, name)| {
         let size = count(file.bytes, "byte", "bytes");
-        format!("  {}  {size}", escape::line(&file.path))
+        format!("  {name:<width$}  {size}")
     }));
     if !card.notes.is_empty() {
         out.extend([String::new(), paint(Label::Heading, "The writer's notes")]);
@@ -299,6 +312,56 @@ fn rest(card: &Card, out: &mut Vec<String>) {
         format!("  {}", writer(&card.writer)),
     ]);
     plan(card, out);
+    if let Some(changes) = &card.changes {
+        changed(card, changes, out);
+    }
+}
+
+/// What changed since another version.
+fn changed(card: &Card, changes: &Changes, out: &mut Vec<String>) {
+    let heading = format!("Changed since version {}", changes.since);
+    out.extend([String::new(), paint(Label::Heading, heading)]);
+    if changes.since == card.version {
+        out.push("  it is this version itself: nothing differs".into());
+        return;
+    }
+    if changes.is_empty() {
+        out.push("  neither a file, nor what a test stands for, nor the plan".into());
+        return;
+    }
+    if changes.same_files() {
+        out.push("  no file differs".into());
+    }
+    let files = [
+        ("added", &changes.added),
+        ("changed", &changes.changed),
+        ("removed", &changes.removed),
+    ];
+    for (word, paths) in files {
+        let line = |path: &String| format!("  {word:<9} {}", escape::line(path));
+        out.extend(paths.iter().map(line));
+    }
+    let places = |places: &[String]| match places {
+        [] => "no test".to_owned(),
+        places => places.join(", "),
+    };
+    out.extend(changes.tests.iter().map(|test| {
+        let (before, after) = (places(&test.before), places(&test.after));
+        let id = escape::line(&test.id);
+        paint(
+            Label::Attention,
+            format!("  test      {id}: {before} → {after}"),
+        )
+    }));
+    let value = |text: &str| match text {
+        "" => "none".to_owned(),
+        text => escape::line(text).into_owned(),
+    };
+    out.extend(changes.plan.iter().map(|change| {
+        let (before, after) = (value(&change.before), value(&change.after));
+        let text = format!("  plan      {}: {before} → {after}", change.field);
+        paint(Label::Attention, text)
+    }));
 }
 
 /// Files, difference and transcript: never wrapped.
@@ -312,10 +375,16 @@ fn bodies(card: &Card) -> Vec<String> {
         out.push(escape::block(file.text.trim_end()).into_owned());
     }
     if let Some(diff) = &card.diff {
+        let diff = diff.trim_end();
+        let shown = if diff.is_empty() {
+            "no file differs".into()
+        } else {
+            escape::block(diff)
+        };
         out.extend([
             String::new(),
             paint(Label::Heading, "Difference"),
-            escape::block(diff.trim_end()).into_owned(),
+            shown.into_owned(),
         ]);
     }
     if let Some(transcript) = &card.transcript {
@@ -329,7 +398,7 @@ fn bodies(card: &Card) -> Vec<String> {
 }
 
 /// What can be done next.
-fn decisions(card: &Card) -> Vec<String> {
+fn decisions(card: &Card, all_shown: bool) -> Vec<String> {
     let id = card.id.short();
     if let Some(newer) = card.superseded_by {
         let next = paint(Label::Command, format!("hangar review {id}"));
@@ -338,21 +407,26 @@ fn decisions(card: &Card) -> Vec<String> {
             format!("Only the newest version can be decided about: {next} shows version {newer}."),
         ];
     }
-    vec![
-        String::new(),
-        format!(
-            "Read the files:  {}",
-            paint(Label::Command, format!("hangar review {id} --tests"))
-        ),
-        format!(
-            "Then:            {}",
-            paint(Label::Command, format!("hangar approve {id}"))
-        ),
-        format!(
-            "or:              {}",
-            paint(Label::Command, format!("hangar reject {id} --reason TEXT"))
-        ),
-    ]
+    let command = |words: String| paint(Label::Command, words);
+    let mut out = vec![String::new()];
+    if !all_shown {
+        let read = command(format!("hangar review {id} --tests"));
+        out.push(format!("Read the files:  {read}"));
+    }
+    if card.stale {
+        let run = command(format!("hangar run {id}"));
+        out.push(format!("Then:            {run}  (writes the next version)"));
+        return out;
+    }
+    out.push(format!(
+        "Then:            {}",
+        command(format!("hangar approve {id}"))
+    ));
+    out.push(format!(
+        "or:              {}",
+        command(format!("hangar reject {id} --reason TEXT"))
+    ));
+    out
 }
 
 fn writer(writer: &Writer) -> String {

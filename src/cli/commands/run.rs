@@ -59,15 +59,21 @@ pub(super) fn tell(context: &Context, view: &RunView) -> ExitStatus {
         context.printer.json(view);
         return status;
     }
-    for line in grade_lines(view) {
+    for line in outcome(view) {
         context.printer.text(line);
     }
-    context.printer.text(stopped(view));
     if let Some(command) = next_command(view) {
         let command = paint(Label::Command, command);
         context.printer.text(format!("next       {command}"));
     }
     status
+}
+
+/// The grade and where the task stopped, line by line.
+pub(super) fn outcome(view: &RunView) -> Vec<String> {
+    let mut lines = grade_lines(view);
+    lines.push(stopped(view));
+    lines
 }
 
 fn grade_lines(view: &RunView) -> Vec<String> {

@@ -5,6 +5,7 @@ use crate::base::words::count;
 use crate::cli::args::TaskArg;
 use crate::cli::watch::watched;
 use crate::cli::{CliError, ExitStatus, context::Context};
+use crate::model::ids::CriterionId;
 use crate::ui::{Label, paint};
 use clap::Args;
 use std::path::PathBuf;
@@ -79,6 +80,13 @@ pub(super) fn run(context: &Context, args: &SealArgs) -> Result<ExitStatus, CliE
         counts.skipped,
         count(counts.sentinels, "sentinel", "sentinels")
     ));
+    if !sealed.uncovered.is_empty() {
+        let ids: Vec<_> = sealed.uncovered.iter().map(CriterionId::as_str).collect();
+        let ids = paint(Label::Attention, ids.join(", "));
+        context
+            .printer
+            .line(format!("uncovered  {ids}: no test of it fails on the base"));
+    }
     let next = format!("hangar review {id} && hangar approve {id}");
     context
         .printer

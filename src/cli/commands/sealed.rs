@@ -100,7 +100,7 @@ fn list(context: &Context, args: &SealedListArgs) -> Result<(), CliError> {
         "VERSION",
         "MANIFEST",
         "TESTS",
-        "FAIL",
+        "FAILS",
         "GUARDS",
         "UNCOVERED",
         "STATE",

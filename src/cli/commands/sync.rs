@@ -1,7 +1,9 @@
 //! `hangar sync`
 
+use crate::app;
 use crate::app::sync::{self, LossKind, NotAppliedKind, NotAppliedView, SyncView};
 use crate::cli::{CliError, ExitStatus, context::Context};
+use crate::store;
 use crate::ui::{Label, Progress, escape, paint};
 use clap::Args;
 
@@ -31,7 +33,13 @@ pub(super) fn run(context: &Context, args: &SyncArgs) -> Result<ExitStatus, CliE
     let line = Progress::start(&context.printer, "syncing");
     let synced = sync::sync(&context.here(), args.remote.as_deref());
     line.finish();
-    let view = synced?;
+    let view = synced.map_err(|error| match error {
+        app::Error::Store(error @ store::Error::NoPolicy) => {
+            CliError::of(ExitStatus::Missing, error)
+                .hint("run `hangar init` first: it pins the policy that the remote has")
+        }
+        error => error.into(),
+    })?;
     let status = match (&view.not_pushed, view.not_applied.is_empty()) {
         (Some(_), _) => ExitStatus::Trouble,
         (None, whole) => ExitStatus::answer(whole),

@@ -55,6 +55,7 @@ pub(super) fn run(context: &Context, args: &VerifyArgs) -> Result<ExitStatus, Cl
     };
     let answer = verify(&here, subject)?;
     if let Some(Export::InToto) = args.export {
+        refuse_ungraded(&answer)?;
         context.printer.json(&statement(&here, &answer)?);
     } else if context.printer.is_json() {
         context.printer.json(&answer);
@@ -62,6 +63,22 @@ pub(super) fn run(context: &Context, args: &VerifyArgs) -> Result<ExitStatus, Cl
         context.printer.text(text(&answer, args.all));
     }
     Ok(ExitStatus::answer(answer.accepted))
+}
+
+/// A statement is about a grade: a plain task has none.
+fn refuse_ungraded(answer: &Answer) -> Result<(), CliError> {
+    let ungraded = |report: &Report| {
+        let delivered = report.delivered.as_ref();
+        delivered.is_some_and(|delivered| delivered.grade.is_none())
+    };
+    if !matches!(&answer.tasks[..], [report] if ungraded(report)) {
+        return Ok(());
+    }
+    let error = CliError::new(
+        ExitStatus::No,
+        "nothing was graded: a plain task is delivered without hidden tests",
+    );
+    Err(error.hint("a statement is about a test-first task that was delivered"))
 }
 
 fn text(answer: &Answer, all: bool) -> String {
@@ -155,11 +172,11 @@ fn page(report: &Report, out: &mut Vec<String>) {
     }
     out.push(String::new());
     out.push(answer("valid then", report.valid_then, &then(report)));
-    out.push(answer(
-        "acceptable now",
-        report.acceptable_now,
-        "under the newest policy",
-    ));
+    let now = match &report.delivered {
+        None => "nothing was delivered yet",
+        Some(_) => "under the newest policy",
+    };
+    out.push(answer("acceptable now", report.acceptable_now, now));
 }
 
 fn then(report: &Report) -> String {
@@ -214,10 +231,16 @@ fn conclusion(answer: &Answer, all: bool) -> String {
     }
     let reports = answer.tasks.iter().map(|report| report.faults.len());
     let faults = answer.faults.len() + reports.sum::<usize>();
+    let is_no = |revision: &RevisionAnswer| revision.answer == Sameness::No;
+    let this = if answer.revision.as_ref().is_some_and(is_no) {
+        "this revision"
+    } else {
+        "this"
+    };
     let words = match faults {
-        0 => "A stranger would not accept this.".to_owned(),
+        0 => format!("A stranger would not accept {this}."),
         number => format!(
-            "A stranger would not accept this: {}.",
+            "A stranger would not accept {this}: {}.",
             count(number, "fault", "faults")
         ),
     };

@@ -4,6 +4,7 @@
 use super::LinkName::Payload;
 use super::versions::place;
 use super::{Case, Sheet, soften};
+use crate::base::words;
 use crate::flow::Error;
 use crate::flow::version::{self, Opened};
 use crate::grade::basecheck::{BaseCheck, BaseResult};
@@ -31,7 +32,7 @@ pub(super) fn check(case: &Case<'_>, sheet: &mut Sheet) -> Result<(), Error> {
         sheet.skip(Payload, "payload not opened (no key here)");
         return Ok(());
     }
-    let (mut opened, mut closed) = (0, 0);
+    let (mut opened, mut closed) = (0_usize, 0_usize);
     for seal in &case.dossier.seals {
         if version(case, seal, sheet)? {
             opened += 1;
@@ -48,7 +49,10 @@ pub(super) fn check(case: &Case<'_>, sheet: &mut Sheet) -> Result<(), Error> {
         };
         sheet.close(
             Payload,
-            format!("{opened} opened: files, map, base results and canary are as signed{rest}"),
+            format!(
+                "{} opened: files, map, base results and canary are as signed{rest}",
+                words::count(opened, "version", "versions")
+            ),
         );
     }
     Ok(())

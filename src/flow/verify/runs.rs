@@ -30,7 +30,10 @@ pub(super) fn check(case: &Case<'_>, sheet: &mut Sheet) -> Result<(), Error> {
     let Some(delivery) = case.delivery() else {
         sheet.skip(
             Link,
-            format!("{} runs, none delivered yet", case.dossier.runs.len()),
+            format!(
+                "{}, none delivered yet",
+                words::count(case.dossier.runs.len(), "run", "runs")
+            ),
         );
         return Ok(());
     };
