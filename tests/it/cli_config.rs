@@ -186,3 +186,15 @@ fn a_pull_request_is_said_to_be_a_branch() {
     let ran = env.hangar(&dir, &["doctor"]);
     assert!(ran.stdout.contains(said), "{ran}");
 }
+
+#[test]
+fn nobody_is_told_about_programs_that_they_never_configured() {
+    let env = TestEnv::new();
+    let dir = env.ready("repo");
+    for args in [&["harness", "list"][..], &["doctor"]] {
+        let ran = env.hangar(&dir, args);
+        for text in [&ran.stdout, &ran.stderr] {
+            assert!(!text.contains("claude") && !text.contains("codex"), "{ran}");
+        }
+    }
+}

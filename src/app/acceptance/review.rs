@@ -359,7 +359,7 @@ fn diff(old: &Opened, new: &Opened) -> String {
         if before == after {
             let mode = |opened: &Opened| opened.payload.file(&path).map(|file| file.mode);
             if mode(old) != mode(new) {
-                out.push_str(&format!("{path}: only its mode changed\n"));
+                out.extend([path.as_str(), ": only its mode changed\n"]);
             }
             continue;
         }

@@ -34,9 +34,9 @@ pub(super) fn run(context: &Context, args: &DemoArgs) -> Result<ExitStatus, CliE
     if printer.is_json() {
         printer.json(&view);
     } else {
-        super::run::outcome(&view.run)
-            .into_iter()
-            .for_each(|line| printer.text(line));
+        for line in super::run::outcome(&view.run) {
+            printer.text(line);
+        }
     }
     if let Some(repository) = &view.repository {
         printer.notice(format!("\nThe repository is kept in {repository}."));

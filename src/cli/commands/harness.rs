@@ -86,6 +86,8 @@ fn print(context: &Context, list: &HarnessList, is_test: bool) {
         (Some(writer), Some(implementer), _) => printer.notice(format!(
             "a test-first task would be written by {writer} and implemented by {implementer}"
         )),
+        // The default lanes are missing then, which nobody asked for.
+        _ if list.harnesses.is_empty() && list.lanes.is_empty() => {}
         (_, _, Some(detail)) => printer.notice(format!(
             "no pair for a test-first task: {}",
             escape::line(detail)
