@@ -13,7 +13,9 @@ use crate::model::outcome::{Trust, Verdict};
 use crate::model::plan::Framework;
 use crate::model::policy::{MachineRole, Policy, Role};
 use crate::model::reduction::Why;
-use crate::store::policy::policy_of;
+use crate::store::Store;
+use crate::store::policy::{Tally, policy_of};
+use crate::store::proposal::Proposal;
 use crate::trust::PublicKey;
 use change::NeedView;
 use schemars::JsonSchema;
@@ -157,18 +159,27 @@ pub fn show(here: &Here) -> Result<PolicyView, Error> {
         documents: store.policy.list(entry.accepted).map_or(0, BTreeSet::len),
     }));
     for (proposal, needs) in store.proposals()? {
-        let after = policy_of(&proposal.draft)?;
-        view.proposals.push(ProposalView {
-            digest: proposal.digest,
-            needs: needs
-                .iter()
-                .filter(|need| !need.suffices())
-                .map(change::need)
-                .collect(),
-            changes: changes(store.policy.newest(), &after),
-        });
+        view.proposals
+            .push(proposal_view(&store, &proposal, &needs)?);
     }
     Ok(view)
+}
+
+fn proposal_view(
+    store: &Store,
+    proposal: &Proposal,
+    needs: &[Tally],
+) -> Result<ProposalView, Error> {
+    let after = policy_of(&proposal.draft)?;
+    Ok(ProposalView {
+        digest: proposal.digest,
+        needs: needs
+            .iter()
+            .filter(|need| !need.suffices())
+            .map(change::need)
+            .collect(),
+        changes: changes(store.policy.newest(), &after),
+    })
 }
 
 fn view(repo: &Digest, policy: &Policy) -> Result<PolicyView, Error> {

@@ -168,9 +168,20 @@ pub fn append(
     note: &Note<'_>,
 ) -> Result<ObjectId, Error> {
     let commit = commit(repo, tip, files, note)?;
-    repo.update_ref(reference, Expected::from(tip), Some(commit), note.message)?;
-    high_water::note(repo, reference, commit)?;
+    advance(repo, reference, tip, commit, note.message)?;
     Ok(commit)
+}
+
+/// Moves `reference` from `tip` to a commit on top of it, and remembers that.
+pub fn advance(
+    repo: &Repository,
+    reference: &str,
+    tip: Option<ObjectId>,
+    commit: ObjectId,
+    message: &str,
+) -> Result<(), Error> {
+    repo.update_ref(reference, Expected::from(tip), Some(commit), message)?;
+    high_water::note(repo, reference, commit)
 }
 
 /// Writes one commit with these files on top of `tip`. No ref names it.

@@ -82,7 +82,13 @@ impl Draft {
             seconds: clock.now().as_second(),
             message: "policy",
         };
-        chain::append(repo, &layout.policy(), tip, &files, &note)
+        let commit = chain::commit(repo, tip, &files, &note)?;
+        let written = policy::load_at(repo, commit)?;
+        if written.newest().reference.digest != Digest::of(&self.members) {
+            return Err(Error::Policy("the version was not written as it is".into()));
+        }
+        chain::advance(repo, &layout.policy(), tip, commit, note.message)?;
+        Ok(commit)
     }
 
     /// What a commit with it holds.

@@ -9,7 +9,7 @@ use super::chain::{self, Folder};
 use super::draft::Draft;
 use super::holders;
 use super::layout::Layout;
-use crate::git::{EntryKind, Repository};
+use crate::git::{self, EntryKind, Repository};
 use crate::model::codec;
 use crate::model::digest::Digest;
 use crate::model::ids::{Fingerprint, Principal};
@@ -338,12 +338,53 @@ fn signatures(
         .into_iter()
         .filter(|entry| entry.kind == EntryKind::Blob)
         .take(MAX_SIGNATURES);
-    blobs
-        .map(|entry| {
-            let name = String::from_utf8_lossy(&entry.name).into_owned();
-            Ok((name, repo.read_blob(entry.id, MAX_SIGNATURE)?))
-        })
-        .collect()
+    let mut found = BTreeMap::new();
+    for entry in blobs {
+        let name = String::from_utf8_lossy(&entry.name).into_owned();
+        match repo.read_blob(entry.id, MAX_SIGNATURE) {
+            Ok(bytes) => drop(found.insert(name, bytes)),
+            // What is larger than any signature is none.
+            Err(git::Error::TooLarge { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(found)
+}
+
+/// Leaves of a draft only signatures that count for it and lists that it names: whoever can push adds
+/// anything to a proposal.
+pub(super) fn prune(before: &Policy, draft: &mut Draft) -> Result<(), Error> {
+    let step = Step::of(draft)?;
+    let counts = |bytes: &[u8], namespace, keys: &[(&Principal, &str)], signature: &Vec<u8>| {
+        let one = std::slice::from_ref(signature);
+        !Step::signers(bytes, one, namespace, keys).is_empty()
+    };
+    let root_keys: Vec<_> = before
+        .root
+        .key
+        .iter()
+        .chain(&step.root.key)
+        .map(|key| (&key.principal, key.public.as_str()))
+        .collect();
+    let root = draft.root.clone();
+    draft
+        .root_signatures
+        .retain(|_, signature| counts(&root, Namespace::Root, &root_keys, signature));
+    let members_keys = members_keys(&before.root, &before.members);
+    let members = draft.members.clone();
+    draft
+        .members_signatures
+        .retain(|_, signature| counts(&members, Namespace::Members, &members_keys, signature));
+    let named: BTreeSet<Digest> = step
+        .members
+        .reduced
+        .iter()
+        .map(|entry| entry.accepted)
+        .collect();
+    draft
+        .accepted
+        .retain(|list| named.contains(&Digest::of(list)));
+    Ok(())
 }
 
 /// What a [`Tally`] of a new `root.toml` by the keys in it is about.

@@ -122,6 +122,7 @@ fn newest_root(store: &Store) -> Result<Vec<u8>, Error> {
 pub fn sign(store: &Store, mut draft: Draft, signer: &Signer) -> Result<Fate, Error> {
     let before = store.policy.newest();
     let count = |needs: &[Tally]| -> usize { needs.iter().map(|one| one.signed.len()).sum() };
+    policy::prune(before, &mut draft)?;
     let without = policy::open_needs(before, &draft)?;
     if draft.root != newest_root(store)? {
         draft.sign_root(signer)?;
@@ -259,7 +260,11 @@ impl Store {
             let Ok(proposal) = read(&self.repo, digest, head) else {
                 continue;
             };
-            if let Ok(needs) = policy::open_needs(self.policy.newest(), &proposal.draft) {
+            // One that nobody with a say has signed is nobody's proposal.
+            let needs = policy::open_needs(self.policy.newest(), &proposal.draft);
+            if let Ok(needs) = needs
+                && needs.iter().any(|need| !need.signed.is_empty())
+            {
                 open.push((proposal, needs));
             }
         }

@@ -4,9 +4,9 @@ use super::chain::{self, Content, Note};
 use super::check::Document;
 use super::identity::Identity;
 use super::tasks::TaskHistory;
-use super::{Error, Store, high_water};
+use super::{Error, Store};
 use crate::base::random;
-use crate::git::{self, Expected};
+use crate::git;
 use crate::model::authority::may;
 use crate::model::codec;
 use crate::model::digest::Digest;
@@ -98,7 +98,10 @@ impl Store {
                 pause(attempt);
                 continue;
             }
-            match (self.advance(&reference, tip, commit, &note), &arbiter) {
+            match (
+                chain::advance(&self.repo, &reference, tip, commit, &note),
+                &arbiter,
+            ) {
                 (Ok(()), _) => return Ok(Some(Written { digest, commit })),
                 // Recorded there; somebody wrote here meanwhile, so both are joined.
                 (Err(Error::Git(git::Error::Conflict { .. })), Some(arbiter)) => {
@@ -150,21 +153,8 @@ impl Store {
         message: &str,
     ) -> Result<ObjectId, Error> {
         let commit = self.commit(tip, files, identity, message)?;
-        self.advance(reference, tip, commit, message)?;
+        chain::advance(&self.repo, reference, tip, commit, message)?;
         Ok(commit)
-    }
-
-    fn advance(
-        &self,
-        reference: &str,
-        tip: Option<ObjectId>,
-        commit: ObjectId,
-        message: &str,
-    ) -> Result<(), Error> {
-        let expected = Expected::from(tip);
-        self.repo
-            .update_ref(reference, expected, Some(commit), message)?;
-        high_water::note(&self.repo, reference, commit)
     }
 
     /// Writes a commit that no ref names yet.

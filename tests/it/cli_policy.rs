@@ -131,7 +131,14 @@ fn two_people_sign_one_version_in_either_order() {
         let waits = env.hangar(dir, &add).exits(6).json();
         assert_eq!(waits["needs"][0]["threshold"], 2, "{waits}");
         // Signing alone a second time adds nothing.
-        env.hangar(dir, &["policy", "sign"]).exits(4);
+        let digest = waits["digest"].as_str().unwrap().to_owned();
+        env.hangar(dir, &["policy", "sign", &digest]).exits(4);
+        // Nobody signs what they were not shown.
+        let blind = env.hangar(dir, &["policy", "sign"]).exits(6);
+        assert!(
+            blind.stderr.contains(&format!("+ {name} (member)")),
+            "{blind}"
+        );
         team.sync();
         let [one, two] = team.shows();
         assert_eq!(one, two);
@@ -341,7 +348,7 @@ fn two_signatures_of_one_person_count_once() {
         let need = &shown["proposals"][0]["needs"][0];
         assert_eq!(need["signed"], serde_json::json!(["alice"]), "{shown}");
         assert_eq!(need["threshold"], 2);
-        let ran = alice.hangar(dir, &["policy", "sign"]).exits(4);
+        let ran = alice.hangar(dir, &["policy", "sign", digest]).exits(4);
         assert!(
             ran.stderr.contains("alice has signed this version"),
             "{ran}"

@@ -225,7 +225,9 @@ fn a_new_key_away_from_the_others_signs_its_rotation_when_git_names_it() {
         .exits(6);
     assert!(!waits.stdout.contains("hangar sync"), "{waits}");
     // The old key has signed, and is told what is missing.
-    let again = env.hangar(&dir, &["policy", "sign"]).exits(4);
+    let open = json(&env, &dir, &["policy", "show", "--json"]);
+    let digest = open["proposals"][0]["digest"].as_str().unwrap().to_owned();
+    let again = env.hangar(&dir, &["policy", "sign", &digest]).exits(4);
     assert!(
         again.stderr.contains("alice has signed this version"),
         "{again}"
@@ -266,7 +268,10 @@ fn who_may_not_sign_a_version_that_waits_is_told_so() {
     parted.alice.hangar(&parted.first, &add).exits(6);
     parted.alice.hangar(&parted.first, &["sync"]).success();
     parted.bob.hangar(&parted.second, &["sync"]).success();
-    let ran = parted.bob.hangar(&parted.second, &["policy", "sign"]);
+    let open = json(&parted.bob, &parted.second, &["policy", "show", "--json"]);
+    let digest = open["proposals"][0]["digest"].as_str().unwrap().to_owned();
+    let sign = ["policy", "sign", &digest];
+    let ran = parted.bob.hangar(&parted.second, &sign);
     let ran = ran.exits(4);
     assert!(
         ran.stderr.contains("bob may not sign this version"),

@@ -1,5 +1,6 @@
 //! What became of a new version of the policy: in force, or waiting for signatures.
 
+use super::ProposalView;
 use crate::app::{Error, Here, sync};
 use crate::flow::decide::refuse_agents;
 use crate::model::codec;
@@ -9,7 +10,7 @@ use crate::model::policy::{MachineRole, Members, Role};
 use crate::store::Store;
 use crate::store::draft::Draft;
 use crate::store::policy::Tally;
-use crate::store::proposal::{self, Fate};
+use crate::store::proposal::{self, Fate, Proposal};
 use crate::trust::{AskPassphrase, Signer};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -49,14 +50,24 @@ pub struct NeedView {
     pub able: Vec<Principal>,
 }
 
-/// Signs a version that waits; the only one where none is named.
-pub fn sign(
-    here: &Here,
-    digest: Option<&str>,
-    ask: &mut AskPassphrase<'_>,
-) -> Result<Changed, Error> {
+/// The version that `digest` names; the only one that waits where none is named.
+pub fn waiting(here: &Here, digest: Option<&str>) -> Result<ProposalView, Error> {
     refuse_agents(here.env.keys())?;
     let store = sync::fresh(here)?;
+    let (proposal, needs) = find(&store, digest)?;
+    super::proposal_view(&store, &proposal, &needs)
+}
+
+/// Signs exactly this version.
+pub fn sign(here: &Here, digest: Digest, ask: &mut AskPassphrase<'_>) -> Result<Changed, Error> {
+    refuse_agents(here.env.keys())?;
+    let store = here.store()?;
+    let (proposal, _) = find(&store, Some(&digest.to_string()))?;
+    let signer = here.signer(&store, ask)?;
+    finish(here, &store, Some(proposal.draft), &signer)
+}
+
+fn find(store: &Store, digest: Option<&str>) -> Result<(Proposal, Vec<Tally>), Error> {
     let fits = |own: &Digest| {
         digest.is_none_or(|named| {
             let hex = named.strip_prefix("sha256:").unwrap_or(named);
@@ -70,24 +81,22 @@ pub fn sign(
         ));
     }
     open.retain(|(proposal, _)| fits(&proposal.digest));
-    let proposal = match open.as_slice() {
-        [(proposal, _)] => proposal.clone(),
+    match open.as_slice() {
+        [found] => Ok(found.clone()),
         [] => {
             let named = digest.unwrap_or_default();
-            return Err(Error::invalid(format!(
+            Err(Error::invalid(format!(
                 "no version `{named}` of the policy waits for signatures; `hangar policy show` lists those that do"
-            )));
+            )))
         }
         several => {
             let names: Vec<_> = several.iter().map(|(one, _)| one.digest.short()).collect();
             let names = names.join(", ");
-            return Err(Error::invalid(format!(
+            Err(Error::invalid(format!(
                 "name one of the versions that wait: {names}"
-            )));
+            )))
         }
-    };
-    let signer = here.signer(&store, ask)?;
-    finish(here, &store, Some(proposal.draft), &signer)
+    }
 }
 
 pub(super) fn finish(

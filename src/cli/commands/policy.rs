@@ -4,12 +4,12 @@ use crate::app::policy::add::{self, Addition};
 use crate::app::policy::change::{self, Changed, NeedView};
 use crate::app::policy::edit::{self, Edition};
 use crate::app::policy::take::{self, Removal};
-use crate::app::policy::{self, PolicyLog, PolicyView, machine_word, role_word};
+use crate::app::policy::{self, PolicyLog, PolicyView, ProposalView, machine_word, role_word};
 use crate::base::words::count;
 use crate::cli::{CliError, ExitStatus, context::Context};
 use crate::model::policy::{MachineRole, Role};
 use crate::model::reduction::Why;
-use crate::ui::{Label, escape, paint};
+use crate::ui::{Label, PromptError, escape, paint};
 use clap::{Args, Subcommand};
 use std::fmt::Write as _;
 
@@ -77,6 +77,9 @@ pub enum PolicyCommand {
         digest: Vec<String>,
     },
     /// Sign a version that waits for signatures
+    ///
+    /// Prints what it changes and asks for the first six characters of its digest, unless the digest
+    /// (at least twelve characters) was typed.
     Sign {
         /// Digest of the version, or its beginning; the only one where none is given
         #[arg(value_name = "DIGEST")]
@@ -231,10 +234,37 @@ pub(super) fn run(context: &Context, args: PolicyArgs) -> Result<ExitStatus, Cli
             return Ok(tell(context, &take::adopt(&here, &digest, ask)?));
         }
         PolicyCommand::Sign { digest } => {
-            return Ok(tell(context, &change::sign(&here, digest.as_deref(), ask)?));
+            let waits = change::waiting(&here, digest.as_deref())?;
+            confirm(context, &waits, digest.as_deref())?;
+            return Ok(tell(context, &change::sign(&here, waits.digest, ask)?));
         }
     }
     Ok(ExitStatus::Done)
+}
+
+/// Shows what a version changes, and asks for its digest unless that was typed.
+fn confirm(context: &Context, waits: &ProposalView, digest: Option<&str>) -> Result<(), CliError> {
+    for change in &waits.changes {
+        context.printer.notice(escape::line(change));
+    }
+    let hex = digest.map(|named| named.strip_prefix("sha256:").unwrap_or(named));
+    if hex.is_some_and(|hex| hex.len() >= 12) {
+        return Ok(());
+    }
+    let short = waits.digest.short();
+    let question = format!("To sign {short}, type the first six characters of its digest:");
+    let typed = context.prompts().typed(&question, &waits.digest.hex());
+    if let Err(error @ PromptError::NoTerminal(_)) = typed {
+        let hint = format!("read the changes, then: `hangar policy sign {short}`");
+        return Err(CliError::of(ExitStatus::Waiting, error).hint(hint));
+    }
+    if typed? {
+        return Ok(());
+    }
+    Err(CliError::new(
+        ExitStatus::Refused,
+        "these are not the first six characters; nothing was signed",
+    ))
 }
 
 const fn why(compromised: bool) -> Why {
