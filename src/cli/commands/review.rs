@@ -198,9 +198,8 @@ fn head(card: &Card) -> Vec<String> {
         format!(
             "version {} of the hidden tests, {}",
             card.version,
-            paint(Label::Id, card.manifest.short())
+            paint(Label::Id, card.manifest)
         ),
-        paint(Label::Dim, card.manifest),
     ];
     if card.stale {
         out.push(paint(
