@@ -3,6 +3,7 @@
 
 use crate::flow::version::Opened;
 use crate::model::outcome::TestId;
+use crate::model::plan::Plan;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -134,26 +135,33 @@ fn tests(old: &Opened, new: &Opened) -> Vec<TestChange> {
 }
 
 fn plan(old: &Opened, new: &Opened) -> Vec<PlanChange> {
-    let (before, after) = (fields(old), fields(new));
+    let fields = |one: &Opened| fields(&one.manifest.plan, one.manifest.base.short());
+    differences(&fields(old), &fields(new))
+}
+
+fn differences(
+    before: &BTreeMap<String, String>,
+    after: &BTreeMap<String, String>,
+) -> Vec<PlanChange> {
     let text = |of: &BTreeMap<String, String>, name| of.get(name).cloned().unwrap_or_default();
     let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
     names
         .into_iter()
         .map(|name| PlanChange {
             field: name.clone(),
-            before: text(&before, name),
-            after: text(&after, name),
+            before: text(before, name),
+            after: text(after, name),
         })
         .filter(|change| change.before != change.after)
         .collect()
 }
 
 /// The plan and the base, flat: `limits.memory` is a field of its own.
-fn fields(opened: &Opened) -> BTreeMap<String, String> {
+fn fields(plan: &Plan, base: String) -> BTreeMap<String, String> {
     let mut out = BTreeMap::new();
-    let plan = serde_json::to_value(&opened.manifest.plan).unwrap_or_default();
+    let plan = serde_json::to_value(plan).expect("texts, numbers and words are JSON");
     flatten("", &plan, &mut out);
-    out.insert("base".to_owned(), opened.manifest.base.short());
+    out.insert("base".to_owned(), base);
     out
 }
 
@@ -177,4 +185,36 @@ fn flatten(name: &str, value: &Value, out: &mut BTreeMap<String, String>) {
         other => other.to_string(),
     };
     out.insert(name.to_owned(), text);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::outcome::Trust;
+    use crate::model::plan::Framework;
+
+    #[test]
+    fn each_field_of_the_plan_that_changed_is_named_with_both_values() {
+        let old = Plan::new(Framework::Exec);
+        let mut new = old.clone();
+        new.trust = Trust::None;
+        new.limits.timeout = 5;
+        new.may_touch = vec!["a".into(), "b".into()];
+        let changes = differences(&fields(&old, "1".into()), &fields(&new, "2".into()));
+        let texts: Vec<_> = changes
+            .iter()
+            .map(|one| format!("{}: {} > {}", one.field, one.before, one.after))
+            .collect();
+        assert_eq!(
+            texts,
+            [
+                "base: 1 > 2",
+                "limits.timeout: 600 > 5",
+                "may_touch:  > a, b",
+                "trust: sealed > none"
+            ]
+        );
+        let same = fields(&old, "1".into());
+        assert_eq!(differences(&same, &same), []);
+    }
 }
