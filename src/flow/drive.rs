@@ -127,8 +127,12 @@ pub fn drive(
     until: Option<Stage>,
     agents: Agents,
 ) -> Result<Stop, Error> {
-    if store.task(id)?.task.state.is_terminal() {
+    let dossier = store.dossier(id)?;
+    if dossier.history.task.state.is_terminal() {
         return Ok(Stop::Ended);
+    }
+    if let Some(stop) = waits_already(store, &dossier) {
+        return Ok(stop);
     }
     let hold = claim::take(host, store, id)?;
     let stopped = claim::keep(host, store, id, &hold, claim::RENEWAL, || {
@@ -144,6 +148,26 @@ pub fn drive(
     let stop = stopped?;
     released?;
     Ok(stop)
+}
+
+/// Where a task stops that nobody holds and that waits for a person, who was asked already: looking at
+/// it once more records nothing.
+fn waits_already(store: &Store, dossier: &Dossier) -> Option<Stop> {
+    let task = &dossier.history.task;
+    if task.claim.is_some() {
+        return None;
+    }
+    let settings = &store.policy.newest().root.acceptance;
+    match stage::next(dossier, settings, store.clock.now()) {
+        Next::AwaitApproval { manifest, version }
+            if task.last_stage == Some(Stage::AwaitingApproval) =>
+        {
+            Some(Stop::Waiting { manifest, version })
+        }
+        Next::AwaitPatchApproval { run } => Some(Stop::WaitingForPatch { run }),
+        Next::Blocked(contradiction) => Some(Stop::Blocked(contradiction)),
+        _ => None,
+    }
 }
 
 /// Hands in a person's own patch and goes on without agents. The task is claimed first, so that a

@@ -301,7 +301,7 @@ fn patch_files_that_do_not_apply() {
     let conflict = "diff --git a/calc.sh b/calc.sh\n--- a/calc.sh\n+++ b/calc.sh\n@@ -1 +1 @@\n-echo 7\n+echo 8\n";
     let hook = outside.replace("../x", ".git/hooks/post-commit");
     let cases = [
-        ("garbage", "no patch at all", 4),
+        ("garbage", "no patch at all", 2),
         ("conflict", conflict, 4),
         ("outside", outside, 4),
         ("hook", &hook, 4),

@@ -32,7 +32,11 @@ fn a_patch_that_changes_ci_waits_for_an_approver() {
     assert!(ran.stderr.contains("grade: accepted"), "{ran}");
     assert!(ran.stdout.contains(WORKFLOW), "{ran}");
     assert!(ran.stdout.contains("hangar approve"), "{ran}");
+    // Asking again records nothing.
+    let before = scene.refs();
+    scene.hangar(&["run", "KAN-80"]).exits(6);
     scene.hangar(&["deliver", "KAN-80"]).exits(6);
+    assert_eq!(scene.refs(), before);
     assert_eq!(branches(&scene), "");
     assert!(scene.dossier().history.task.claim.is_none());
     let show = scene
