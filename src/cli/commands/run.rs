@@ -33,7 +33,8 @@ pub struct RunArgs {
     /// Which task.
     #[command(flatten)]
     pub task: TaskArg,
-    /// Stop before the first step after this stage
+    /// Stop before the first step after this stage. Writing, checking and sealing are one step: tests
+    /// never lie on a disk
     #[arg(long, value_name = "STAGE", value_parser = words::stage())]
     pub until: Option<Stage>,
 }
