@@ -6,7 +6,7 @@ use super::host::Host;
 use super::stage::{Decision, standing};
 use super::subject::Subject;
 use crate::git::{self, BranchCommit, CommitDraft, Expected};
-use crate::grade::protect::guarded;
+use crate::grade::protect;
 use crate::model::digest::Digest;
 use crate::model::event::Change;
 use crate::model::grade::Grade;
@@ -86,13 +86,15 @@ pub fn deliver(
 fn is_allowed(store: &Store, task: &Task, run: &Held<Run>) -> Result<bool, Error> {
     let result = run.value().result.as_ref().ok_or_else(|| gone("result"))?;
     let subject = Subject::new(&store.repo, result.base, result.tree)?;
-    if result.base != task.base || result.patch != subject.patch {
+    let changes = subject.changes();
+    let honest = result.patch == subject.patch && result.guarded == protect::named(&changes);
+    if result.base != task.base || !honest {
         return Err(Error::refused(
             "the run's document and its trees don't belong together",
             format!("see `hangar verify {}`", task.id.short()),
         ));
     }
-    Ok(guarded(&subject.changes()).is_empty() || task.approved_patches.contains(&subject.patch))
+    Ok(result.guarded.is_empty() || task.approved_patches.contains(&subject.patch))
 }
 
 /// Whether the result could go to its branch, as far as that shows before anybody works on it.

@@ -10,7 +10,7 @@ use super::tools::Tooling;
 use super::version;
 use crate::git::{self, CollectOptions};
 use crate::grade::adapter::adapter;
-use crate::grade::protect::{GUARDED, MAX_NAMED, guarded};
+use crate::grade::protect::{self, GUARDED};
 use crate::harness::adapter::TurnEnd;
 use crate::harness::collect::{self, WorkOutput};
 use crate::harness::exchange;
@@ -212,13 +212,6 @@ fn graded_tree(dossier: &Dossier, grade: Digest) -> Option<crate::model::object_
         .map(|held| held.value().subject.tree)
 }
 
-/// The guarded paths that a run document names.
-pub fn named_guarded(subject: &Subject) -> Vec<String> {
-    let mut paths = guarded(&subject.changes());
-    paths.truncate(MAX_NAMED);
-    paths
-}
-
 /// The result table of a run document.
 pub fn result_table(subject: &Subject, ignored: usize) -> RunResult {
     let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
@@ -230,7 +223,7 @@ pub fn result_table(subject: &Subject, ignored: usize) -> RunResult {
         patch: subject.patch,
         changed: number(subject.changes().len()),
         ignored: number(ignored),
-        guarded: named_guarded(subject),
+        guarded: protect::named(&subject.changes()),
     }
 }
 

@@ -53,7 +53,7 @@ pub const GUARDED: &[&str] = &[
 ];
 
 /// How many guarded paths of a patch a run document names.
-pub const MAX_NAMED: usize = 100;
+const MAX_NAMED: usize = 100;
 
 /// Most patterns of one set and the longest pattern in bytes.
 const MAX_PATTERNS: usize = 512;
@@ -149,6 +149,13 @@ pub fn guarded(changes: &BTreeMap<Vec<u8>, Change>) -> Vec<String> {
         .filter(|path| GLOBS.matches(&path.to_ascii_lowercase()))
         .map(|path| String::from_utf8_lossy(path).into_owned())
         .collect()
+}
+
+/// The first of them, as a run document names them.
+pub fn named(changes: &BTreeMap<Vec<u8>, Change>) -> Vec<String> {
+    let mut paths = guarded(changes);
+    paths.truncate(MAX_NAMED);
+    paths
 }
 
 /// The patterns of one plan, compiled.

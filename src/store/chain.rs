@@ -181,7 +181,8 @@ pub fn advance(
     message: &str,
 ) -> Result<(), Error> {
     repo.update_ref(reference, Expected::from(tip), Some(commit), message)?;
-    high_water::note(repo, reference, commit)
+    high_water::note(repo, reference, commit);
+    Ok(())
 }
 
 /// Writes one commit with these files on top of `tip`. No ref names it.

@@ -19,10 +19,11 @@ fn path(repo: &Repository) -> PathBuf {
     repo.hangar_dir().join("heads.log")
 }
 
-/// Notes where a ref is now.
-pub(super) fn note(repo: &Repository, name: &str, at: ObjectId) -> Result<(), Error> {
+/// Notes where a ref is now. The ref has moved already, so a full disk must not make that look like a
+/// failure: the mark only stays older.
+pub(super) fn note(repo: &Repository, name: &str, at: ObjectId) {
     let line = format!("{at} {name}\n");
-    Ok(files::append(&path(repo), line.as_bytes(), 0o600)?)
+    let _ = files::append(&path(repo), line.as_bytes(), 0o600);
 }
 
 /// The mark of every ref, by name.

@@ -125,7 +125,8 @@ pub fn adopt(
     let mut refs = store.repo.list_refs(store.layout.prefix())?;
     refs.extend(store.repo.list_refs("refs/hangar-remote/")?);
     for (_, head) in refs {
-        for folder in chain::read(&store.repo, head)? {
+        // A remote shows what it likes; what can't be read holds nothing to adopt.
+        for folder in chain::read(&store.repo, head).unwrap_or_default() {
             for name in ["event", "manifest", "reseal", "approval", "run", "grade"] {
                 let Some((bytes, signature)) = folder.document(&store.repo, name)? else {
                     continue;

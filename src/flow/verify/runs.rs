@@ -4,9 +4,9 @@ use super::LinkName::Run as Link;
 use super::{Case, Sheet, soften};
 use crate::base::words;
 use crate::flow::Error;
-use crate::grade::protect::{MAX_NAMED, guarded};
+use crate::grade::protect;
 use crate::model::digest::Digest;
-use crate::model::listing::{Listing, changes, patch_id};
+use crate::model::listing::{changes, patch_id};
 use crate::model::manifest::Writer;
 use crate::model::object_id::ObjectId;
 use crate::model::outcome::Secrecy;
@@ -137,7 +137,7 @@ fn recomputed(case: &Case<'_>, result: &RunResult) -> Result<Vec<String>, Error>
         "it counts the changed paths wrongly",
     );
     compare(
-        named(&base.listing, &tree.listing) == result.guarded,
+        protect::named(&changes(&base.listing, &tree.listing)) == result.guarded,
         "it names the changes of CI, hooks and configuration wrongly",
     );
     compare(
@@ -183,13 +183,6 @@ fn delivered(case: &Case<'_>, run: &Held<Run>) -> Vec<String> {
     }
     wrong.extend(same_harness(case, value));
     wrong
-}
-
-/// The guarded paths that a run document names.
-fn named(base: &Listing, tree: &Listing) -> Vec<String> {
-    let mut paths = guarded(&changes(base, tree));
-    paths.truncate(MAX_NAMED);
-    paths
 }
 
 /// The first of some paths, and how many more there are.

@@ -210,7 +210,7 @@ fn take_policy(store: Store, differing: &[Differing], report: &mut Report) -> Re
     }
     let expected = Expected::from(sides.here);
     store.repo.update_ref(name, expected, Some(there), "sync")?;
-    high_water::note(&store.repo, name, there)?;
+    high_water::note(&store.repo, name, there);
     pins::record(&store.repo, &offered)?;
     report.fetched.insert(name.clone());
     reopen(&store)
@@ -267,7 +267,7 @@ fn take(
     }
     let expected = Expected::from(sides.here);
     match store.repo.update_ref(name, expected, Some(target), "sync") {
-        Ok(()) => high_water::note(&store.repo, name, target)?,
+        Ok(()) => high_water::note(&store.repo, name, target),
         // Somebody wrote here meanwhile: the next round sees it.
         Err(git::Error::Conflict { .. }) => return Ok(None),
         Err(error) => return Err(error.into()),
