@@ -261,6 +261,7 @@ fn found(repo: &Path, person: &MachineKey, worker: &MachineKey) {
         previous: None,
         root: Digest::of(b""),
         arbiter: String::new(),
+        archive_days: None,
         person: vec![Person {
             name: alice(),
             role: Role::Admin,

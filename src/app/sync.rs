@@ -1,6 +1,7 @@
 //! `hangar sync`: the same state here and on a Git remote.
 
 use super::error::with_causes;
+use super::tasks::archive;
 use super::{Error, Here};
 use crate::base::words;
 use crate::git::Repository;
@@ -32,6 +33,12 @@ pub struct SyncView {
     pub joined: Vec<String>,
     /// Refs that the remote got.
     pub pushed: Vec<String>,
+    /// Ended tasks whose refs went from here or from the remote, since an archive holds them.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub archived: Vec<TaskId>,
+    /// Why archived refs could not be deleted on the remote; they do no harm there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_tidied: Option<String>,
     /// What the remote had lost, and whether it has it again.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub losses: Vec<LossView>,
@@ -121,6 +128,7 @@ pub fn sync(here: &Here, remote: Option<&str>) -> Result<SyncView, Error> {
     };
     let (store, restored) = open_or_restore(here, &wanted)?;
     check_known(&store.repo, &remote)?;
+    archive::daily(here, &store)?;
     let policy = store.layout.policy();
     let (_, mut report) = sync::sync(store, &wanted)?;
     if restored {
@@ -237,6 +245,8 @@ fn view(report: Report) -> SyncView {
     SyncView {
         whole,
         losses: losses.collect(),
+        archived: report.archived.into_iter().collect(),
+        not_tidied: report.not_tidied,
         remote: report.remote,
         fetched: report.fetched.into_iter().collect(),
         joined: report.joined.into_iter().collect(),

@@ -158,7 +158,7 @@ fn identities(here: &Here, store: &Store) -> Vec<Identity> {
 /// differ, and a script would not notice.
 fn resolve(store: &Store, name: &str) -> Result<Target, Error> {
     if let Ok(id) = name.parse::<TaskId>() {
-        let known = store.repo.read_ref(&store.layout.task(&id))?.is_some();
+        let known = store.head(&store.layout.task(&id))?.is_some();
         return if known {
             Ok(Target::Task(id))
         } else {
@@ -186,17 +186,11 @@ fn resolve(store: &Store, name: &str) -> Result<Target, Error> {
 
 /// A task by prefix or external key. A damaged task is no reason not to find another.
 fn find_task(store: &Store, name: &str) -> Result<Option<TaskId>, Error> {
-    let lower = name.to_ascii_lowercase();
-    let refs = store.task_refs()?;
-    let by_prefix = |id: &TaskId| lower.len() >= 4 && id.as_str().starts_with(&lower);
-    let mut found: Vec<(TaskId, String)> = refs
-        .iter()
-        .filter(|(id, _)| by_prefix(id))
-        .map(|(id, _)| (id.clone(), String::new()))
-        .collect();
+    let by_prefix = store.tasks_by_prefix(name)?.into_iter();
+    let mut found: Vec<_> = by_prefix.map(|(id, _)| (id, String::new())).collect();
     if found.is_empty() {
-        for (id, tip) in &refs {
-            if let Ok(history) = store.task_at(id, *tip)
+        for (id, tip) in store.task_refs()? {
+            if let Ok(history) = store.task_at(&id, tip)
                 && !history.task.external.is_empty()
                 && history.task.external.eq_ignore_ascii_case(name)
             {
@@ -215,7 +209,7 @@ fn find_task(store: &Store, name: &str) -> Result<Option<TaskId>, Error> {
 }
 
 fn all(store: &Store, identities: &[Identity], answer: &mut Answer) -> Result<(), Error> {
-    let refs = store.task_refs()?;
+    let refs = store.all_task_refs()?;
     for (id, _) in &refs {
         answer.tasks.push(verify::verify(store, id, identities)?);
     }
@@ -250,7 +244,7 @@ fn revision(
         pin::branch_tips(store, &remote, branch)
     })?;
     if let Some(task) = &found.task
-        && store.repo.read_ref(&store.layout.task(task))?.is_some()
+        && store.head(&store.layout.task(task))?.is_some()
     {
         answer.tasks.push(verify::verify(store, task, identities)?);
     }

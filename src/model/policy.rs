@@ -121,6 +121,9 @@ pub struct Members {
     /// The remote whose refs decide races; empty is this repository.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub arbiter: String,
+    /// Days after which an ended task goes to the archive; 0 is never, absent is 30.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub archive_days: Option<u32>,
     /// People.
     pub person: Vec<Person>,
     /// Workers, graders and agents.

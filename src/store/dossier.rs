@@ -115,7 +115,7 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn folders(&self, reference: &str) -> Result<Vec<Folder>, Error> {
-        match self.store.repo.read_ref(reference)? {
+        match self.store.head(reference)? {
             None => Ok(Vec::new()),
             Some(head) => chain::read(&self.store.repo, head),
         }
@@ -172,13 +172,8 @@ impl Reader<'_> {
 
     /// Decisions that count, and those of the same people that a later one overruled.
     fn decisions(&mut self) -> Result<(Decisions, Decisions), Error> {
-        let prefix = self.store.layout.approvals_of(self.task);
-        let refs = self.store.repo.list_refs(&self.store.layout.approvals())?;
         let (mut decisions, mut overruled) = (Vec::new(), Vec::new());
-        for (name, head) in refs
-            .into_iter()
-            .filter(|(name, _)| name.starts_with(&prefix))
-        {
+        for (name, head) in self.store.approval_heads(self.task)? {
             let folders = chain::read(&self.store.repo, head)?;
             let mut of_ref = self.documents::<Approval>(&folders, true)?;
             // A decision counts only under the name that its own content gives it, so that one

@@ -137,6 +137,7 @@ mod tests {
             previous: None,
             root: Digest::of(b""),
             arbiter: String::new(),
+            archive_days: None,
             person: vec![Person {
                 name: "alice".parse().unwrap(),
                 role: Role::Admin,

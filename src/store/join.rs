@@ -10,9 +10,9 @@ use crate::git::{CommitDraft, Repository};
 use crate::model::object_id::ObjectId;
 
 /// Author and committer of every join.
-const AUTHOR: &str = "hangar";
+pub(super) const AUTHOR: &str = "hangar";
 /// Their address.
-const EMAIL: &str = "join@hangar.invalid";
+pub(super) const EMAIL: &str = "join@hangar.invalid";
 /// Message of every join.
 const MESSAGE: &str = "join\n";
 

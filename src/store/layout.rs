@@ -17,6 +17,8 @@ pub enum RefKind {
     Policy,
     /// A version of the policy that collects signatures.
     Proposal(Digest),
+    /// Ended tasks whose ids begin with this character.
+    Archive(char),
     /// A task's events.
     Task(TaskId),
     /// Sealed versions, decisions, runs or grades of a task.
@@ -119,6 +121,29 @@ impl Layout {
         )
     }
 
+    /// All archives.
+    pub fn archives(&self) -> String {
+        format!("{}archive/", self.prefix)
+    }
+
+    /// The archive that holds a task once it has ended.
+    pub fn archive(&self, task: &TaskId) -> String {
+        format!("{}{}", self.archives(), &task.as_str()[..1])
+    }
+
+    /// A full ref name without the prefix, if it begins with it.
+    pub fn own<'a>(&self, name: &'a str) -> Option<&'a str> {
+        name.strip_prefix(self.prefix)
+    }
+
+    /// The task that a ref belongs to.
+    pub fn owner(&self, name: &str) -> Option<TaskId> {
+        match self.kind_of(name)? {
+            RefKind::Task(task) | RefKind::OfTask(task) => Some(task),
+            RefKind::Policy | RefKind::Proposal(_) | RefKind::Archive(_) => None,
+        }
+    }
+
     /// What a full ref name is, if it is one of ours.
     pub fn kind_of(&self, name: &str) -> Option<RefKind> {
         let rest = name.strip_prefix(self.prefix)?;
@@ -131,6 +156,16 @@ impl Layout {
         let (folder, name) = rest.split_once('/')?;
         let task = |name: &str| name.parse().ok();
         Some(match folder {
+            "archive" => {
+                let mut letters = name.chars();
+                let letter = letters
+                    .next()
+                    .filter(|one| matches!(one, 'a'..='z' | '2'..='7'))?;
+                letters
+                    .next()
+                    .is_none()
+                    .then_some(RefKind::Archive(letter))?
+            }
             "tasks" => RefKind::Task(task(name)?),
             "sealed" | "runs" | "grades" => RefKind::OfTask(task(name)?),
             "approvals" => {
@@ -172,6 +207,7 @@ mod tests {
         let proposal = Some(RefKind::Proposal(digest));
         assert_eq!(kind(&layout.proposal(&digest)), proposal);
         assert_eq!(kind(&layout.task(&task)), Some(RefKind::Task(task.clone())));
+        assert_eq!(kind(&layout.archive(&task)), Some(RefKind::Archive('f')));
         for name in [
             layout.sealed(&task),
             layout.runs(&task),
@@ -184,6 +220,9 @@ mod tests {
             "refs/heads/main".to_owned(),
             "refs/hangar/policy/x".into(),
             "refs/hangar/goals/x".into(),
+            "refs/hangar/archive/ab".into(),
+            "refs/hangar/archive/A".into(),
+            "refs/hangar/archive/1".into(),
             format!("refs/hangar/tasks/{}", task.as_str().to_uppercase()),
             format!("{}/x", layout.task(&task)),
             format!("{}x", layout.approval(&task, &digest, &key)),

@@ -4,6 +4,7 @@
 //! Must not know what a stage of the flow does. Formats: `docs/format.md`.
 
 mod arbiter;
+pub mod archive;
 pub mod chain;
 pub mod check;
 pub mod dossier;

@@ -70,7 +70,7 @@ fn documents_of(
             found.entry(key.clone()).or_default().insert(digest);
         }
     };
-    for (id, tip) in store.task_refs()? {
+    for (id, tip) in store.all_task_refs()? {
         // A task that can't be read must not keep anybody from taking rights.
         let Ok(dossier) = store
             .task_at(&id, tip)
@@ -123,6 +123,9 @@ pub fn adopt(
     let mut more = Documents::new();
     // What came from a remote and was not taken is looked at too.
     let mut refs = store.repo.list_refs(store.layout.prefix())?;
+    for (id, _) in store.archived_tasks("")? {
+        refs.extend(store.archived(&id)?);
+    }
     refs.extend(store.repo.list_refs("refs/hangar-remote/")?);
     for (_, head) in refs {
         // A remote shows what it likes; what can't be read holds nothing to adopt.

@@ -51,7 +51,7 @@ pub struct TaskHistory {
 }
 
 impl Store {
-    /// Every task's id and ref target.
+    /// Every live task's id and ref target.
     pub fn task_refs(&self) -> Result<Vec<(TaskId, ObjectId)>, Error> {
         let refs = self.repo.list_refs(&self.layout.tasks())?;
         Ok(refs
@@ -60,9 +60,30 @@ impl Store {
             .collect())
     }
 
+    /// The same with those in the archive.
+    pub fn all_task_refs(&self) -> Result<Vec<(TaskId, ObjectId)>, Error> {
+        let mut all = self.task_refs()?;
+        all.extend(self.archived_tasks("")?);
+        all.sort_unstable();
+        Ok(all)
+    }
+
+    /// Live and archived tasks whose id begins with `prefix`, which has at least four characters,
+    /// else none.
+    pub fn tasks_by_prefix(&self, prefix: &str) -> Result<Vec<(TaskId, ObjectId)>, Error> {
+        let prefix = prefix.to_ascii_lowercase();
+        if prefix.len() < 4 {
+            return Ok(Vec::new());
+        }
+        let mut found = self.task_refs()?;
+        found.retain(|(id, _)| id.as_str().starts_with(&prefix));
+        found.extend(self.archived_tasks(&prefix)?);
+        Ok(found)
+    }
+
     /// Reads, checks and folds one task.
     pub fn task(&self, id: &TaskId) -> Result<TaskHistory, Error> {
-        let tip = self.repo.read_ref(&self.layout.task(id))?;
+        let tip = self.head(&self.layout.task(id))?;
         self.task_at(id, tip.ok_or_else(|| Error::NoTask(id.to_string()))?)
     }
 
@@ -147,25 +168,19 @@ impl Store {
     }
 
     /// The one task that `name` means: a full id, a unique prefix of at least four characters, or
-    /// an external key.
+    /// the external key of a live task.
     pub fn find_task(&self, name: &str) -> Result<TaskHistory, Error> {
         let name = name.trim();
         if let Ok(id) = name.parse::<TaskId>() {
             return self.task(&id);
         }
-        let lower = name.to_ascii_lowercase();
-        let refs = self.task_refs()?;
-        let by_prefix: Vec<_> = refs
-            .iter()
-            .filter(|(id, _)| lower.len() >= 4 && id.as_str().starts_with(&lower))
-            .collect();
         let mut found = Vec::new();
-        for (id, tip) in by_prefix {
-            found.push(self.task_at(id, *tip)?);
+        for (id, tip) in self.tasks_by_prefix(name)? {
+            found.push(self.task_at(&id, tip)?);
         }
         if found.is_empty() {
-            for (id, tip) in &refs {
-                let history = self.task_at(id, *tip)?;
+            for (id, tip) in self.task_refs()? {
+                let history = self.task_at(&id, tip)?;
                 if !history.task.external.is_empty()
                     && history.task.external.eq_ignore_ascii_case(name)
                 {

@@ -41,7 +41,8 @@ impl Store {
         Self::check_right(identity, &event.change[0], &task)?;
         let files = signed_files("event", bytes, identity, Namespace::Event)?;
         let note = format!("create: {}", task.title);
-        self.append(&self.layout.task(&id), None, &files, identity, &note)?;
+        let none = (None, None);
+        self.append(&self.layout.task(&id), none, &files, identity, &note)?;
         Ok(id)
     }
 
@@ -66,7 +67,12 @@ impl Store {
         let reference = self.layout.task(id);
         let mut asked = None;
         for attempt in 0..TRIES {
-            let history = self.task(id)?;
+            // Absent where the task comes from the archive: the new event brings its ref back.
+            let live = self.repo.read_ref(&reference)?;
+            let history = match live {
+                Some(tip) => self.task_at(id, tip)?,
+                None => self.task(id)?,
+            };
             let (changes, attachments) = decide(&history)?;
             if changes.is_empty() {
                 return Ok(None);
@@ -90,8 +96,7 @@ impl Store {
             );
             let names: Vec<_> = event.change.iter().map(Change::name).collect();
             let note = names.join(", ");
-            let tip = Some(history.tip);
-            let commit = self.commit(tip, &files, identity, &note)?;
+            let commit = self.commit(Some(history.tip), &files, identity, &note)?;
             if let Some(arbiter) = &arbiter
                 && !self.submit(arbiter, &reference, commit)?
             {
@@ -99,7 +104,7 @@ impl Store {
                 continue;
             }
             match (
-                chain::advance(&self.repo, &reference, tip, commit, &note),
+                chain::advance(&self.repo, &reference, live, commit, &note),
                 &arbiter,
             ) {
                 (Ok(()), _) => return Ok(Some(Written { digest, commit })),
@@ -132,8 +137,9 @@ impl Store {
         let mut files = signed_files(T::NAME, bytes, identity, T::NAMESPACE)?;
         files.extend(more);
         for attempt in 0..TRIES {
-            let tip = self.repo.read_ref(reference)?;
-            match self.append(reference, tip, &files, identity, note) {
+            let live = self.repo.read_ref(reference)?;
+            let tip = live.map_or_else(|| self.archived_head(reference), |tip| Ok(Some(tip)))?;
+            match self.append(reference, (tip, live), &files, identity, note) {
                 Ok(commit) => return Ok(Written { digest, commit }),
                 Err(Error::Git(git::Error::Conflict { .. } | git::Error::Busy { .. })) => {
                     pause(attempt);
@@ -144,16 +150,17 @@ impl Store {
         Err(Error::LostRace(reference.to_owned()))
     }
 
+    /// Puts a commit on top of `tip`, if the ref is still at `live`.
     fn append(
         &self,
         reference: &str,
-        tip: Option<ObjectId>,
+        (tip, live): (Option<ObjectId>, Option<ObjectId>),
         files: &[(String, Content)],
         identity: &Identity<'_>,
         message: &str,
     ) -> Result<ObjectId, Error> {
         let commit = self.commit(tip, files, identity, message)?;
-        chain::advance(&self.repo, reference, tip, commit, message)?;
+        chain::advance(&self.repo, reference, live, commit, message)?;
         Ok(commit)
     }
 

@@ -7,6 +7,7 @@
 )]
 
 mod arbiter;
+mod archive;
 mod badinput;
 mod badinput_places;
 mod cli_config;

@@ -104,6 +104,7 @@ fn members(
         previous: None,
         root,
         arbiter: String::new(),
+        archive_days: None,
         person: vec![Person {
             name: founder.name.clone(),
             role: Role::Admin,

@@ -1,6 +1,7 @@
 //! Tasks: creating, listing, showing and changing them.
 
 pub mod act;
+pub mod archive;
 pub mod draft;
 pub mod edit;
 pub mod list;

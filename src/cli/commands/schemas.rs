@@ -27,6 +27,7 @@ const SCHEMAS: &[Entry] = &[
     ("task-retry", schema::<tasks::act::Acted>),
     ("task-delete", schema::<tasks::act::Acted>),
     ("task-comment", schema::<tasks::act::Acted>),
+    ("task-archive", schema::<tasks::archive::Archived>),
     ("demo", schema::<acceptance::demo::DemoView>),
     ("run", schema::<acceptance::run::RunView>),
     ("submit", schema::<acceptance::run::RunView>),

@@ -2,6 +2,7 @@
 
 use crate::app;
 use crate::app::sync::{self, LossKind, NotAppliedKind, NotAppliedView, SyncView};
+use crate::base::words::count;
 use crate::cli::{CliError, ExitStatus, context::Context};
 use crate::store;
 use crate::ui::{Label, Progress, escape, paint};
@@ -63,6 +64,17 @@ fn text(view: &SyncView) -> String {
     counted("fetched", &view.fetched);
     counted("joined", &view.joined);
     counted("pushed", &view.pushed);
+    if !view.archived.is_empty() {
+        let tasks = count(view.archived.len(), "task", "tasks");
+        lines.push(format!("{:<10} {tasks}", "archived"));
+    }
+    if let Some(why) = &view.not_tidied {
+        let why = escape::line(why);
+        lines.push(format!(
+            "archived refs stay on {}: {why}",
+            escape::line(&view.remote)
+        ));
+    }
     for loss in &view.losses {
         let what = match loss.what {
             LossKind::Deleted => "had deleted",

@@ -1,6 +1,7 @@
 //! `hangar task`
 
 mod act;
+mod archive;
 mod edit;
 mod input;
 mod list;
@@ -33,9 +34,11 @@ pub enum TaskCommand {
     Retry(act::RetryArgs),
     Delete(act::DeleteArgs),
     Comment(act::CommentArgs),
+    Archive(archive::ArchiveArgs),
 }
 
 pub use act::{CancelArgs, CommentArgs, DeleteArgs, EnqueueArgs, RetryArgs};
+pub use archive::ArchiveArgs;
 pub use edit::EditArgs;
 pub use list::ListArgs;
 pub use log::LogArgs;
@@ -54,5 +57,6 @@ pub(super) fn run(context: &Context, args: TaskArgs) -> Result<ExitStatus, CliEr
         TaskCommand::Retry(args) => act::retry(context, &args),
         TaskCommand::Delete(args) => act::delete(context, &args),
         TaskCommand::Comment(args) => act::comment(context, &args),
+        TaskCommand::Archive(args) => archive::run(context, &args),
     }
 }

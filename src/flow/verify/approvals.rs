@@ -234,7 +234,7 @@ fn on_its_ref(
     let value = approval.value();
     let layout = &case.store.layout;
     let name = layout.approval(case.dossier.id(), &seal.digest(), &value.signer.key);
-    let found = match case.store.repo.read_ref(&name)? {
+    let found = match case.store.head(&name)? {
         None => None,
         Some(head) => super::soften(chain::read(&case.store.repo, head))?.ok(),
     };

@@ -207,7 +207,7 @@ fn went_back(case: &Case<'_>, sheet: &mut Sheet) -> Result<(), Error> {
         if !own.contains(&name) && !name.starts_with(&decisions) {
             continue;
         }
-        let lost = match repo.read_ref(&name)? {
+        let lost = match case.store.head(&name)? {
             None => Some("it is gone"),
             Some(now) if now == mark => None,
             Some(now) if repo.has_object(mark) && repo.is_ancestor(mark, now)? => None,

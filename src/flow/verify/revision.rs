@@ -89,7 +89,7 @@ pub fn revision(
         return Ok(answer);
     }
     // No trailer that names a task: the patch itself may still be known.
-    for (id, _) in store.task_refs()? {
+    for (id, _) in store.all_task_refs()? {
         match look.compare_by_id(store, &id)? {
             Some(answer) if answer.answer != Sameness::No => return Ok(answer),
             _ => {}
@@ -175,7 +175,7 @@ impl Look {
     /// Compares with what a task recorded; `None` where there is no such task or it recorded
     /// nothing.
     fn compare_by_id(&self, store: &Store, id: &TaskId) -> Result<Option<RevisionAnswer>, Error> {
-        if store.repo.read_ref(&store.layout.task(id))?.is_none() {
+        if store.head(&store.layout.task(id))?.is_none() {
             return Ok(None);
         }
         match soften(store.dossier(id))? {

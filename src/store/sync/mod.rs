@@ -8,6 +8,7 @@
 //! Cost: one listing of the remote's refs where nothing changed; else work in proportion to the refs
 //! that differ. Must not know stages of the flow.
 
+mod archives;
 pub mod plan;
 mod pull;
 mod push;

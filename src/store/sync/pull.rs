@@ -1,5 +1,6 @@
 //! From the remote to this clone: list, fetch, join, move forward, look at what came.
 
+use super::archives;
 use super::plan::{self, Relation, Sides, Step};
 use super::report::{NotApplied, Report};
 use super::{Wanted, tracking};
@@ -86,7 +87,15 @@ pub(super) fn pull(
     differing.sort_by(|one, two| (&one.0, &one.1).cmp(&(&two.0, &two.1)));
     fetch(store, wanted, &place, &differing, report)?;
     let store = reopen(store)?;
+    let mut archived = BTreeSet::new();
     for (_, name, sides) in &differing {
+        if let (None, Some(before)) = (sides.there, sides.before)
+            && archives::holds_there(&store, &place, name, before)?
+        {
+            archived.extend(store.layout.owner(name));
+            forget(&store, &place, name, before)?;
+            continue;
+        }
         // What has no history (a blob, say) is named when it can't be taken.
         if let Ok(Some(loss)) = plan::loss(*sides, |one, two| relation(&store, one, two)) {
             report.losses.insert(name.clone(), loss);
@@ -95,6 +104,10 @@ pub(super) fn pull(
     let store = take_policy(store, &differing, report)?;
     let mut touched = BTreeMap::new();
     for (kind, name, sides) in &differing {
+        if let RefKind::Archive(_) = kind {
+            archived.extend(archives::take(&store, name, *sides, report)?);
+            continue;
+        }
         if let Some(task) = take(&store, kind, name, *sides, report)? {
             let old = sides.here.or_else(|| here.remove(name));
             touched.entry(task).or_insert_with(Vec::new).extend(old);
@@ -105,7 +118,17 @@ pub(super) fn pull(
             report.not_taken(&store.layout.task(&task), &error);
         }
     }
+    archives::settle(&store, &archived, report)?;
     Ok(store)
+}
+
+/// What the remote showed and has put into its archive is not what it shows any more.
+fn forget(store: &Store, place: &str, name: &str, before: ObjectId) -> Result<(), Error> {
+    let own = store.layout.own(name).unwrap_or_default();
+    let shown = format!("{place}{own}");
+    Ok(store
+        .repo
+        .update_ref(&shown, Expected::At(before), None, "archive")?)
 }
 
 type Differing = (RefKind, String, Sides);
@@ -235,11 +258,20 @@ fn take(
     report: &mut Report,
 ) -> Result<Option<TaskId>, Error> {
     let task = match kind {
-        RefKind::Policy => return Ok(None),
+        RefKind::Policy | RefKind::Archive(_) => return Ok(None),
         RefKind::Proposal(_) => None,
         RefKind::Task(task) | RefKind::OfTask(task) => Some(task),
     };
-    let step = plan::step(sides, |one, two| relation(store, one, two));
+    // What is in the archive is here, unless it was put there before its end.
+    let archived = match (sides.here, task) {
+        (None, Some(task)) if archives::has_ended(store, task) => store.archived_head(name)?,
+        _ => None,
+    };
+    let known = Sides {
+        here: sides.here.or(archived),
+        ..sides
+    };
+    let step = plan::step(known, |one, two| relation(store, one, two));
     let target = step.and_then(|step| match step {
         Step::Keep => Ok(None),
         Step::Take(there) => Ok(Some((there, false))),
@@ -258,7 +290,7 @@ fn take(
         return Ok(None);
     }
     if let RefKind::OfTask(task) = kind
-        && store.repo.read_ref(&store.layout.task(task))?.is_none()
+        && store.head(&store.layout.task(task))?.is_none()
     {
         report.not_applied.push(NotApplied::Pending {
             name: name.to_owned(),
@@ -287,7 +319,9 @@ fn readable(store: &Store, kind: &RefKind, target: ObjectId) -> Result<(), Error
     match kind {
         RefKind::Task(task) => store.task_at(task, target).map(drop),
         RefKind::Proposal(digest) => proposal::read(&store.repo, *digest, target).map(drop),
-        RefKind::Policy | RefKind::OfTask(_) => chain::read(&store.repo, target).map(drop),
+        RefKind::Policy | RefKind::Archive(_) | RefKind::OfTask(_) => {
+            chain::read(&store.repo, target).map(drop)
+        }
     }
 }
 

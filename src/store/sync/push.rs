@@ -1,5 +1,6 @@
 //! From this clone to the remote: what it lacks, each ref only if it is where it was seen.
 
+use super::archives;
 use super::pull::Refs;
 use super::report::Report;
 use super::{Wanted, tracking};
@@ -81,6 +82,38 @@ pub(super) fn push(
             return Ok(Pushed::Race(race));
         }
     }
+    tidy(store, wanted, there, report)
+}
+
+/// Deletes what the remote's archive holds by now. Where it does not let refs be deleted, they stay.
+fn tidy(
+    store: &Store,
+    wanted: &Wanted<'_>,
+    there: &Refs,
+    report: &mut Report,
+) -> Result<Pushed, Error> {
+    report.not_tidied = None;
+    for batch in archives::leftovers(store, there, report)?.chunks(BATCH) {
+        match store.repo.push(wanted.remote, batch, wanted.timeout) {
+            Ok(PushOutcome::Done) => {
+                note(store, wanted, batch)?;
+                let tasks = batch.iter().filter_map(|one| store.layout.owner(&one.name));
+                report.archived.extend(tasks);
+            }
+            Ok(PushOutcome::Rejected(rejected)) if is_race(&rejected) => {
+                return Ok(Pushed::Race("an archived ref moved meanwhile".into()));
+            }
+            Ok(PushOutcome::Rejected(rejected)) => {
+                report.not_tidied = rejected.into_iter().next().map(|(_, why)| why);
+                break;
+            }
+            Err(git::Error::Program { message, .. }) => {
+                report.not_tidied = Some(message);
+                break;
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
     Ok(Pushed::All)
 }
 
@@ -131,7 +164,7 @@ fn holds(store: &Store, here: ObjectId, there: ObjectId) -> bool {
 
 const fn order(kind: &RefKind) -> (u8, Option<&crate::model::ids::TaskId>, u8) {
     match kind {
-        RefKind::Policy | RefKind::Proposal(_) => (0, None, 0),
+        RefKind::Policy | RefKind::Proposal(_) | RefKind::Archive(_) => (0, None, 0),
         RefKind::Task(task) => (1, Some(task), 0),
         RefKind::OfTask(task) => (1, Some(task), 1),
     }
@@ -144,6 +177,13 @@ fn done(
     batch: &[Lease],
     report: &mut Report,
 ) -> Result<(), Error> {
+    note(store, wanted, batch)?;
+    let names = batch.iter().map(|lease| lease.name.clone());
+    report.pushed.extend(names);
+    Ok(())
+}
+
+fn note(store: &Store, wanted: &Wanted<'_>, batch: &[Lease]) -> Result<(), Error> {
     let place = tracking(wanted.remote);
     for lease in batch {
         let Some(own) = lease.name.strip_prefix(store.layout.prefix()) else {
@@ -152,7 +192,6 @@ fn done(
         let name = format!("{place}{own}");
         let old = Expected::from(store.repo.read_ref(&name)?);
         store.repo.update_ref(&name, old, lease.new, "push")?;
-        report.pushed.insert(lease.name.clone());
     }
     Ok(())
 }

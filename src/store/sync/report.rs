@@ -19,6 +19,10 @@ pub struct Report {
     pub joined: BTreeSet<String>,
     /// Refs that the remote got.
     pub pushed: BTreeSet<String>,
+    /// Ended tasks whose refs went from here or from the remote, since an archive holds them.
+    pub archived: BTreeSet<TaskId>,
+    /// Why archived refs could not be deleted on the remote. They do no harm there.
+    pub not_tidied: Option<String>,
     /// What the remote had lost.
     pub losses: BTreeMap<String, Loss>,
     /// What was not applied.

@@ -111,6 +111,7 @@ impl Founded {
             previous: None,
             root: Digest::of(b""),
             arbiter: String::new(),
+            archive_days: None,
             person: vec![Person {
                 name: "alice".parse().unwrap(),
                 role: Role::Admin,

@@ -193,6 +193,11 @@ impl TestEnv {
         }
     }
 
+    /// Lets days go by.
+    pub(crate) fn pass_days(&self, days: i64) {
+        self.seconds.set(self.seconds.get() + days * 24 * 60 * 60);
+    }
+
     /// A program with this user's environment and the next second of the clock.
     pub(crate) fn command(&self, program: &str, dir: &Path) -> Command {
         let start: jiff::Timestamp = START.parse().unwrap();

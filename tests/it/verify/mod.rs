@@ -1,6 +1,7 @@
 //! `hangar verify`: every way of tampering is named and is exit 1, and what is honest is exit 0.
 
 mod answer;
+mod archived;
 mod documents;
 mod forge;
 mod forged;

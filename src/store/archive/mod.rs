@@ -1,0 +1,211 @@
+//! The archive: refs of finished tasks folded together, so that the live refs stay few.
+//!
+//! `refs/hangar/archive/A` holds the tasks whose id begins with `A`. Its tree lists where each of
+//! their refs was, and its history reaches those commits. A ref that is gone and that an archive
+//! reaches is archived, not lost: whatever reads a ref reads it from there, and a new document on top
+//! brings the ref back. An archive is unsigned and decides nothing, so a task counts as archived only
+//! while its own events say that it has ended.
+//!
+//! Cost: reading an archived task costs three small objects more than a live one. Refs that no one
+//! touches cost nothing, however many tasks they hold.
+
+mod commit;
+pub mod due;
+mod listing;
+
+pub use listing::Heads;
+
+use super::{Error, Store, high_water};
+use crate::git::{self, Expected, Repository};
+use crate::model::ids::TaskId;
+use crate::model::object_id::ObjectId;
+use std::collections::BTreeMap;
+
+/// How often a lost race for an archive is tried again.
+const TRIES: u32 = 30;
+
+impl Store {
+    /// Where a ref of ours is: its own place, else what the archive has of it.
+    pub fn head(&self, name: &str) -> Result<Option<ObjectId>, Error> {
+        match self.repo.read_ref(name)? {
+            Some(head) => Ok(Some(head)),
+            None => self.archived_head(name),
+        }
+    }
+
+    /// What the archive has of a ref.
+    pub fn archived_head(&self, name: &str) -> Result<Option<ObjectId>, Error> {
+        let (Some(task), Some(own)) = (self.layout.owner(name), self.layout.own(name)) else {
+            return Ok(None);
+        };
+        Ok(self.archived(&task)?.get(own).copied())
+    }
+
+    /// What the archive has of a task, by names without the prefix.
+    pub fn archived(&self, id: &TaskId) -> Result<Heads, Error> {
+        match self.repo.read_ref(&self.layout.archive(id))? {
+            Some(head) => listing::read(&self.repo, head, id),
+            None => Ok(Heads::new()),
+        }
+    }
+
+    /// Where the decisions about a task are, by full ref name.
+    pub fn approval_heads(&self, id: &TaskId) -> Result<Heads, Error> {
+        let prefix = self.layout.approvals_of(id);
+        let archived = self.archived(id)?.into_iter();
+        let named = archived.map(|(own, head)| (format!("{}{own}", self.layout.prefix()), head));
+        let live = self.repo.list_refs(&self.layout.approvals())?;
+        // A live one comes later and takes the place of what the archive has.
+        let all = named.chain(live);
+        Ok(all.filter(|(name, _)| name.starts_with(&prefix)).collect())
+    }
+
+    /// Tasks that are in the archive and not live, of those whose id begins with `prefix`.
+    pub fn archived_tasks(&self, prefix: &str) -> Result<Vec<(TaskId, ObjectId)>, Error> {
+        let mut found = Vec::new();
+        for (name, head) in self.repo.list_refs(&self.layout.archives())? {
+            let letter = name
+                .strip_prefix(&self.layout.archives())
+                .unwrap_or_default();
+            if !prefix.is_empty() && !prefix.starts_with(letter) {
+                continue;
+            }
+            let tree = self.repo.read_commit(head)?.tree;
+            for (id, file) in listing::tasks(&self.repo, tree, prefix)? {
+                if self.repo.read_ref(&self.layout.task(&id))?.is_some() {
+                    continue;
+                }
+                let heads = listing::file(&self.repo, file, &id)?;
+                found.extend(heads.get(&format!("tasks/{id}")).map(|tip| (id, *tip)));
+            }
+        }
+        Ok(found)
+    }
+
+    /// Moves every ref of these tasks to the archive. One that somebody writes to meanwhile stays.
+    /// Ended or not is not asked here.
+    pub fn archive(&self, tasks: &[TaskId]) -> Result<(), Error> {
+        let mut by_archive: BTreeMap<String, BTreeMap<TaskId, Heads>> = BTreeMap::new();
+        let approvals = self.repo.list_refs(&self.layout.approvals())?;
+        for id in tasks {
+            let heads = self.live_heads(id, &approvals)?;
+            // What rests on a task is found through it.
+            let mut known = self.archived(id)?;
+            known.extend(heads);
+            if known.contains_key(&format!("tasks/{id}")) {
+                let of = by_archive.entry(self.layout.archive(id)).or_default();
+                of.insert(id.clone(), known);
+            }
+        }
+        for (name, tasks) in &by_archive {
+            self.grow_archive(name, tasks)?;
+            for id in tasks.keys() {
+                self.drop_archived(id)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Deletes the refs of a task that its archive reaches.
+    pub(super) fn drop_archived(&self, id: &TaskId) -> Result<(), Error> {
+        let archived = self.archived(id)?;
+        let approvals = self.repo.list_refs(&self.layout.approvals())?;
+        for (own, head) in self.live_heads(id, &approvals)? {
+            let name = format!("{}{own}", self.layout.prefix());
+            let Some(kept) = archived.get(&own) else {
+                continue;
+            };
+            if !self.repo.is_ancestor(head, *kept)? {
+                continue;
+            }
+            match self
+                .repo
+                .update_ref(&name, Expected::At(head), None, "archive")
+            {
+                // Somebody wrote to it: it lives.
+                Ok(()) | Err(git::Error::Conflict { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// The live refs of a task, by names without the prefix. `approvals` are all of that folder.
+    fn live_heads(&self, id: &TaskId, approvals: &[(String, ObjectId)]) -> Result<Heads, Error> {
+        let layout = &self.layout;
+        let mut heads = Heads::new();
+        for name in [
+            layout.task(id),
+            layout.sealed(id),
+            layout.runs(id),
+            layout.grades(id),
+        ] {
+            if let (Some(head), Some(own)) = (self.repo.read_ref(&name)?, layout.own(&name)) {
+                heads.insert(own.to_owned(), head);
+            }
+        }
+        let prefix = layout.approvals_of(id);
+        for (name, _) in approvals
+            .iter()
+            .filter(|(name, _)| name.starts_with(&prefix))
+        {
+            if let (Some(head), Some(own)) = (self.repo.read_ref(name)?, layout.own(name)) {
+                heads.insert(own.to_owned(), head);
+            }
+        }
+        Ok(heads)
+    }
+
+    fn grow_archive(&self, name: &str, tasks: &BTreeMap<TaskId, Heads>) -> Result<(), Error> {
+        for _ in 0..TRIES {
+            let old = self.repo.read_ref(name)?;
+            let new = commit::grow(&self.repo, old, tasks)?;
+            if new == old {
+                return Ok(());
+            }
+            match self
+                .repo
+                .update_ref(name, Expected::from(old), new, "archive")
+            {
+                Ok(()) => {
+                    if let Some(new) = new {
+                        high_water::note(&self.repo, name, new);
+                    }
+                    return Ok(());
+                }
+                Err(git::Error::Conflict { .. } | git::Error::Busy { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(Error::LostRace(name.to_owned()))
+    }
+}
+
+/// An archive that a remote shows, looked at: where ours goes, and the tasks that are new to us.
+pub(super) fn take(
+    repo: &Repository,
+    here: Option<ObjectId>,
+    there: ObjectId,
+) -> Result<(ObjectId, BTreeMap<TaskId, Heads>), Error> {
+    let offered = commit::offered(repo, here, there)?;
+    let target = match here {
+        None => there,
+        Some(here) if repo.is_ancestor(there, here)? => here,
+        // One that follows ours and holds less was not made by an honest clone: ours is put back.
+        Some(here) if repo.is_ancestor(here, there)? && commit::holds_all(repo, here, there)? => {
+            there
+        }
+        Some(here) => commit::union(repo, here, there)?,
+    };
+    Ok((target, offered))
+}
+
+/// What an archive has of one ref, given without its prefix.
+pub(super) fn head_in(
+    repo: &Repository,
+    archive: ObjectId,
+    id: &TaskId,
+    own: &str,
+) -> Result<Option<ObjectId>, Error> {
+    Ok(listing::read(repo, archive, id)?.get(own).copied())
+}

@@ -1,0 +1,184 @@
+//! Archives in a sync: taking the remote's, letting go of refs that they hold, on both sides.
+//!
+//! A task counts as archived only while its own events say that it has ended. What somebody put into
+//! an archive too early stays live here, and is pushed again.
+
+use super::plan::Sides;
+use super::pull::Refs;
+use super::report::{NotApplied, Report};
+use crate::git::{self, Expected, Lease};
+use crate::model::ids::TaskId;
+use crate::model::object_id::ObjectId;
+use crate::store::join::join;
+use crate::store::{Error, Store, archive, high_water};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Joins the remote's archive with the one here. Gives the tasks that are new in it.
+pub(super) fn take(
+    store: &Store,
+    name: &str,
+    sides: Sides,
+    report: &mut Report,
+) -> Result<BTreeSet<TaskId>, Error> {
+    let Some(there) = sides.there else {
+        return Ok(BTreeSet::new());
+    };
+    let (target, tasks) = match archive::take(&store.repo, sides.here, there) {
+        Ok(taken) => taken,
+        Err(error) => {
+            report.not_taken(name, &error);
+            return Ok(BTreeSet::new());
+        }
+    };
+    if Some(target) != sides.here {
+        let expected = Expected::from(sides.here);
+        store
+            .repo
+            .update_ref(name, expected, Some(target), "sync")?;
+        high_water::note(&store.repo, name, target);
+        let done = if target == there {
+            &mut report.fetched
+        } else {
+            &mut report.joined
+        };
+        done.insert(name.to_owned());
+    }
+    Ok(tasks.into_keys().collect())
+}
+
+/// Whether a ref that the remote had is in the archive that it shows now. `place` is where this clone
+/// keeps what the remote shows.
+pub(super) fn holds_there(
+    store: &Store,
+    place: &str,
+    name: &str,
+    before: ObjectId,
+) -> Result<bool, Error> {
+    let (Some(task), Some(own)) = (store.layout.owner(name), store.layout.own(name)) else {
+        return Ok(false);
+    };
+    let shown = store.layout.archive(&task);
+    let shown = format!("{place}{}", store.layout.own(&shown).unwrap_or_default());
+    let Some(shown) = store.repo.read_ref(&shown)? else {
+        return Ok(false);
+    };
+    let Ok(Some(head)) = archive::head_in(&store.repo, shown, &task, own) else {
+        return Ok(false);
+    };
+    Ok(store.repo.has_object(before)
+        && store.repo.has_object(head)
+        && store.repo.is_ancestor(before, head)?)
+}
+
+/// Joins the live refs of tasks with what the archive holds of them now, and lets go of those that
+/// have nothing more than it.
+pub(super) fn settle(
+    store: &Store,
+    tasks: &BTreeSet<TaskId>,
+    report: &mut Report,
+) -> Result<(), Error> {
+    if tasks.is_empty() {
+        return Ok(());
+    }
+    let prefix = store.layout.prefix();
+    let mut live: BTreeMap<TaskId, Vec<(String, ObjectId)>> = BTreeMap::new();
+    for (name, head) in store.repo.list_refs(prefix)? {
+        if let Some(task) = store
+            .layout
+            .owner(&name)
+            .filter(|task| tasks.contains(task))
+        {
+            live.entry(task).or_default().push((name, head));
+        }
+    }
+    for (task, refs) in live {
+        let archived = store.archived(&task)?;
+        for (name, head) in refs {
+            let own = store.layout.own(&name).unwrap_or_default();
+            if let Some(kept) = archived.get(own) {
+                bring_up(store, &name, head, *kept)?;
+            }
+        }
+        if has_ended(store, &task) {
+            store.drop_archived(&task)?;
+            report.archived.insert(task);
+        } else if was_live(store, &task)? {
+            report.not_applied.push(NotApplied::Ref {
+                name: store.layout.task(&task),
+                why: "somebody put it into the archive, and it has not ended: it stays".into(),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Moves a live ref forward to what the archive has of it.
+fn bring_up(store: &Store, name: &str, head: ObjectId, kept: ObjectId) -> Result<(), Error> {
+    let target = if store.repo.is_ancestor(kept, head)? {
+        return Ok(());
+    } else if store.repo.is_ancestor(head, kept)? {
+        kept
+    } else {
+        join(&store.repo, head, kept)?
+    };
+    match store
+        .repo
+        .update_ref(name, Expected::At(head), Some(target), "archive")
+    {
+        Ok(()) => high_water::note(&store.repo, name, target),
+        // Somebody wrote here meanwhile: what the archive has more comes with the next sync.
+        Err(git::Error::Conflict { .. }) => {}
+        Err(error) => return Err(error.into()),
+    }
+    Ok(())
+}
+
+/// Whether the archive holds all that there is of a task. Then nobody took it up again: it was put
+/// there too early.
+fn was_live(store: &Store, task: &TaskId) -> Result<bool, Error> {
+    let name = store.layout.task(task);
+    Ok(store.repo.read_ref(&name)? == store.archived_head(&name)?)
+}
+
+/// Whether the task's own events say that it has ended.
+pub(super) fn has_ended(store: &Store, task: &TaskId) -> bool {
+    let history = store.task(task);
+    history.is_ok_and(|history| history.task.state.is_terminal())
+}
+
+/// Refs of the remote that its archive holds by now, to be deleted there.
+pub(super) fn leftovers(store: &Store, there: &Refs, report: &Report) -> Result<Vec<Lease>, Error> {
+    let mut ended = BTreeMap::new();
+    let mut leases = Vec::new();
+    for (name, at) in there {
+        let Some(task) = store.layout.owner(name) else {
+            continue;
+        };
+        let archive = store.layout.archive(&task);
+        let Some(ours) = store.repo.read_ref(&archive)? else {
+            continue;
+        };
+        // Only what the remote's own archive holds may go from it.
+        if there.get(&archive) != Some(&ours) && !report.pushed.contains(&archive) {
+            continue;
+        }
+        if store.repo.read_ref(name)?.is_some() {
+            continue;
+        }
+        let Some(kept) = store.archived_head(name)? else {
+            continue;
+        };
+        let holds = store.repo.has_object(*at) && store.repo.is_ancestor(*at, kept)?;
+        let over = *ended
+            .entry(task.clone())
+            .or_insert_with(|| has_ended(store, &task));
+        if holds && over {
+            leases.push(Lease {
+                name: name.clone(),
+                expected: Expected::At(*at),
+                new: None,
+            });
+        }
+    }
+    Ok(leases)
+}

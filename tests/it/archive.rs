@@ -1,0 +1,284 @@
+//! Ended tasks go to the archive and are found there; clones that share them agree.
+
+use super::common::write;
+use super::sync::Hub;
+use serde_json::Value;
+use std::path::Path;
+
+fn refs(hub: &Hub, dir: &Path) -> Vec<String> {
+    let format = "--format=%(refname)";
+    let all = hub.env.git(dir, &["for-each-ref", format, "refs/hangar/"]);
+    all.lines()
+        .map(|line| line["refs/hangar/".len()..].to_owned())
+        .collect()
+}
+
+/// A task of one clone that was cancelled.
+fn ended(hub: &Hub, dir: &Path, title: &str) -> String {
+    let id = hub.task(dir, title);
+    hub.env
+        .hangar(dir, &["task", "cancel", &id, "--reason", "done with it"])
+        .success();
+    id
+}
+
+fn archive(hub: &Hub, dir: &Path, tasks: &[&str]) -> Value {
+    let mut args = vec!["task", "archive", "--json"];
+    args.extend(tasks);
+    hub.env.hangar(dir, &args).success().json()
+}
+
+fn synced(hub: &Hub, dir: &Path) -> Value {
+    let report = hub.sync(dir).success().json();
+    assert_eq!(report["whole"], true, "{report}");
+    report
+}
+
+#[test]
+fn an_ended_task_is_archived_found_and_verified() {
+    let (hub, dir) = Hub::new();
+    let open = hub.task(&dir, "Still open");
+    let id = ended(&hub, &dir, "Over");
+    let before = hub.show(&dir, &id);
+    let verdict = hub.env.hangar(&dir, &["verify", &id]).stdout;
+    hub.env.hangar(&dir, &["task", "archive", &open]).exits(4);
+    assert_eq!(archive(&hub, &dir, &[&id])["archived"][0], id.as_str());
+    let archive_ref = format!("archive/{}", &id[..1]);
+    let now = refs(&hub, &dir);
+    assert!(now.contains(&archive_ref), "{now:?}");
+    assert!(!now.contains(&format!("tasks/{id}")), "{now:?}");
+    assert!(now.contains(&format!("tasks/{open}")), "{now:?}");
+    // By id, by prefix; nothing of it is different.
+    assert_eq!(hub.show(&dir, &id), before);
+    assert_eq!(hub.show(&dir, &id[..6]), before);
+    assert_eq!(hub.env.hangar(&dir, &["verify", &id]).stdout, verdict);
+    let all = hub.env.hangar(&dir, &["verify", "--all", "--json"]).json();
+    assert_eq!(all["tasks"].as_array().unwrap().len(), 2, "{all}");
+    assert_eq!(all["faults"], Value::Array(vec![]), "{all}");
+    // Twice changes nothing.
+    let head = hub
+        .env
+        .git(&dir, &["rev-parse", &format!("refs/hangar/{archive_ref}")]);
+    archive(&hub, &dir, &[&id]);
+    assert_eq!(
+        hub.env
+            .git(&dir, &["rev-parse", &format!("refs/hangar/{archive_ref}")]),
+        head
+    );
+    // Git keeps it.
+    hub.env
+        .git(&dir, &["reflog", "expire", "--expire=now", "--all"]);
+    hub.env.git(&dir, &["gc", "-q", "--prune=now"]);
+    assert_eq!(hub.show(&dir, &id), before);
+    hub.env.git(&dir, &["fsck", "--strict"]);
+}
+
+#[test]
+fn the_archive_moves_through_a_remote_and_no_ref_comes_back() {
+    let (hub, first) = Hub::new();
+    let id = ended(&hub, &first, "Over");
+    synced(&hub, &first);
+    let second = hub.clone("second");
+    assert!(refs(&hub, &second).contains(&format!("tasks/{id}")));
+    archive(&hub, &first, &[&id]);
+    let report = synced(&hub, &first);
+    assert_eq!(report["archived"][0], id.as_str());
+    for place in [&first, &second, &hub.bare] {
+        synced(&hub, &second);
+        let now = refs(&hub, place);
+        assert!(!now.contains(&format!("tasks/{id}")), "{place:?} {now:?}");
+        assert!(now.contains(&format!("archive/{}", &id[..1])), "{now:?}");
+    }
+    assert_eq!(hub.show(&second, &id), hub.show(&first, &id));
+    // Nothing is left to do, and a clone made now sees the same.
+    for dir in [&first, &second] {
+        let report = synced(&hub, dir);
+        assert_eq!(
+            (&report["pushed"], &report["fetched"]),
+            (&Value::Array(vec![]), &Value::Array(vec![]))
+        );
+        assert!(
+            report.get("archived").is_none() && report.get("losses").is_none(),
+            "{report}"
+        );
+    }
+    let third = hub.clone("third");
+    assert_eq!(hub.show(&third, &id), hub.show(&first, &id));
+    let verify = |dir: &Path| hub.env.hangar(dir, &["verify", &id]).stdout;
+    assert_eq!(verify(&third), verify(&first));
+}
+
+#[test]
+fn two_clones_that_archive_apart_make_one_archive() {
+    let (hub, first) = Hub::new();
+    let ids: Vec<_> = (0..4)
+        .map(|n| ended(&hub, &first, &format!("Over {n}")))
+        .collect();
+    synced(&hub, &first);
+    let second = hub.clone("second");
+    archive(&hub, &first, &[&ids[0], &ids[1]]);
+    archive(&hub, &second, &[&ids[1], &ids[2], &ids[3]]);
+    for dir in [&first, &second, &first, &second] {
+        synced(&hub, dir);
+    }
+    assert_eq!(refs(&hub, &first), refs(&hub, &second));
+    assert_eq!(refs(&hub, &first), refs(&hub, &hub.bare));
+    assert!(
+        refs(&hub, &first)
+            .iter()
+            .all(|name| !name.starts_with("tasks/"))
+    );
+    for id in &ids {
+        assert_eq!(
+            hub.show(&first, id)["title"],
+            hub.show(&second, id)["title"]
+        );
+    }
+}
+
+#[test]
+fn a_task_that_is_taken_up_again_comes_back_everywhere() {
+    let (hub, first) = Hub::new();
+    let id = ended(&hub, &first, "Over");
+    archive(&hub, &first, &[&id]);
+    synced(&hub, &first);
+    let second = hub.clone("second");
+    hub.env.hangar(&second, &["task", "retry", &id]).success();
+    assert!(refs(&hub, &second).contains(&format!("tasks/{id}")));
+    synced(&hub, &second);
+    synced(&hub, &first);
+    assert!(refs(&hub, &first).contains(&format!("tasks/{id}")));
+    assert_eq!(hub.show(&first, &id)["state"], "queued");
+    // It ends again and goes again.
+    hub.env.hangar(&first, &["task", "cancel", &id]).success();
+    archive(&hub, &first, &[&id]);
+    synced(&hub, &first);
+    synced(&hub, &second);
+    assert!(!refs(&hub, &second).contains(&format!("tasks/{id}")));
+    assert_eq!(hub.show(&second, &id)["state"], "failed");
+}
+
+#[test]
+fn a_retry_in_one_clone_outlives_the_archiving_in_another() {
+    let (hub, first) = Hub::new();
+    let id = ended(&hub, &first, "Over");
+    synced(&hub, &first);
+    let second = hub.clone("second");
+    hub.env.hangar(&second, &["task", "retry", &id]).success();
+    archive(&hub, &first, &[&id]);
+    for dir in [&first, &second, &first] {
+        synced(&hub, dir);
+    }
+    for dir in [&first, &second] {
+        assert!(refs(&hub, dir).contains(&format!("tasks/{id}")));
+        assert_eq!(hub.show(dir, &id)["state"], "queued");
+    }
+}
+
+/// Somebody who can push takes a task that is being worked on out of the way.
+#[test]
+fn a_task_that_has_not_ended_can_not_be_archived_away() {
+    let (hub, first) = Hub::new();
+    let open = hub.task(&first, "Open");
+    // In another archive than the first.
+    let over = loop {
+        let id = ended(&hub, &first, "Over");
+        if id[..1] != open[..1] {
+            break id;
+        }
+    };
+    synced(&hub, &first);
+    let second = hub.clone("second");
+    // The attacker's archives are made as ours are; only one is not due.
+    let bare = |args: &[&str]| hub.env.git(&hub.bare, args);
+    for id in [&open, &over] {
+        let tip = bare(&["rev-parse", &format!("refs/hangar/tasks/{id}")]);
+        let file = hub.env.root().join("line");
+        write(&file, &format!("{tip} tasks/{id}\n"));
+        let blob = bare(&["hash-object", "-w", file.to_str().unwrap()]);
+        let folder = mktree(&hub, &format!("100644 blob {blob}\t{id}\n"));
+        let tree = mktree(&hub, &format!("040000 tree {folder}\t{}\n", &id[1..3]));
+        let commit = bare(&["commit-tree", &tree, "-p", &tip, "-m", "archive"]);
+        let archive = format!("refs/hangar/archive/{}", &id[..1]);
+        bare(&["update-ref", &archive, &commit]);
+        bare(&["update-ref", "-d", &format!("refs/hangar/tasks/{id}")]);
+    }
+    let report = hub.sync(&second).exits(1).json();
+    let text = report.to_string();
+    assert!(text.contains("has not ended"), "{text}");
+    assert!(refs(&hub, &second).contains(&format!("tasks/{open}")));
+    assert!(
+        refs(&hub, &hub.bare).contains(&format!("tasks/{open}")),
+        "healed"
+    );
+    // The honest control: the one that had ended is archived.
+    assert!(!refs(&hub, &second).contains(&format!("tasks/{over}")));
+    // A clone made now is told once, and has it too.
+    let third = hub.env.root().join("third");
+    hub.env
+        .git(hub.env.root(), &["clone", "-q", "hub.git", "third"]);
+    hub.env.hangar(&third, &["init", "--yes"]).success();
+    hub.sync(&third).exits(1);
+    synced(&hub, &third);
+    assert!(refs(&hub, &third).contains(&format!("tasks/{open}")));
+    assert_eq!(hub.show(&third, &open)["state"], "draft");
+}
+
+fn mktree(hub: &Hub, lines: &str) -> String {
+    write(&hub.env.root().join("tree"), lines);
+    let mut command = hub.env.command("sh", &hub.bare);
+    let out = command
+        .args(["-c", "git mktree < ../tree"])
+        .output()
+        .unwrap();
+    String::from_utf8(out.stdout).unwrap().trim().to_owned()
+}
+
+#[test]
+fn an_archive_that_lost_or_lacks_something_is_refused_or_put_right() {
+    let (hub, first) = Hub::new();
+    let id = ended(&hub, &first, "Over");
+    archive(&hub, &first, &[&id]);
+    synced(&hub, &first);
+    let name = format!("refs/hangar/archive/{}", &id[..1]);
+    let head = hub.env.git(&first, &["rev-parse", &name]).trim().to_owned();
+    let bare = |args: &[&str]| hub.env.git(&hub.bare, args);
+    // One that follows ours and holds nothing.
+    let empty = mktree(&hub, "");
+    let emptied = bare(&["commit-tree", &empty, "-p", &head, "-m", "archive"]);
+    bare(&["update-ref", &name, &emptied]);
+    synced(&hub, &first);
+    assert_eq!(hub.show(&first, &id)["title"], "Over");
+    let healed = bare(&["rev-parse", &name]);
+    assert_ne!(healed, emptied);
+    let second = hub.clone("second");
+    assert_eq!(hub.show(&second, &id)["title"], "Over");
+    // One that names a commit that its history does not hold.
+    let tree = bare(&["rev-parse", &format!("{healed}^{{tree}}")]);
+    let loose = bare(&["commit-tree", &tree, "-m", "archive"]);
+    bare(&["update-ref", &name, &loose]);
+    let third = hub.env.root().join("third");
+    hub.env
+        .git(hub.env.root(), &["clone", "-q", "hub.git", "third"]);
+    hub.env.hangar(&third, &["init", "--yes"]).success();
+    let text = hub.sync(&third).exits(1).json().to_string();
+    assert!(text.contains("does not hold commit"), "{text}");
+    // A deleted one is healed by whoever has it.
+    bare(&["update-ref", "-d", &name]);
+    let report = hub.sync(&first).success().json();
+    assert_eq!(report["losses"][0]["healed"], true, "{report}");
+}
+
+#[test]
+fn a_sync_archives_what_is_due_by_the_policy() {
+    let (hub, first) = Hub::new();
+    let id = ended(&hub, &first, "Over");
+    hub.env.pass_days(29);
+    synced(&hub, &first);
+    assert!(refs(&hub, &first).contains(&format!("tasks/{id}")));
+    hub.env.pass_days(2);
+    synced(&hub, &first);
+    assert!(!refs(&hub, &first).contains(&format!("tasks/{id}")));
+    assert!(!refs(&hub, &hub.bare).contains(&format!("tasks/{id}")));
+    assert_eq!(hub.show(&first, &id)["title"], "Over");
+}
