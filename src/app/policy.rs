@@ -165,7 +165,7 @@ pub fn show(here: &Here) -> Result<PolicyView, Error> {
     Ok(view)
 }
 
-fn proposal_view(
+pub(super) fn proposal_view(
     store: &Store,
     proposal: &Proposal,
     needs: &[Tally],

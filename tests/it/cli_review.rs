@@ -8,13 +8,13 @@ use serde_json::Value;
 use std::fs;
 
 /// What a user of their own sees in the repository of the place.
-struct Colleague<'a> {
+pub(crate) struct Colleague<'a> {
     place: &'a Place,
     env: TestEnv,
 }
 
 impl<'a> Colleague<'a> {
-    fn join(place: &'a Place, name: &str, role: &str) -> Self {
+    pub(crate) fn join(place: &'a Place, name: &str, role: &str) -> Self {
         let env = place.env.user(name);
         let key = fs::read_to_string(env.home().join(".ssh/id_ed25519.pub")).unwrap();
         let add = ["policy", "add", name, "--role", role, "--key", key.trim()];
@@ -22,7 +22,7 @@ impl<'a> Colleague<'a> {
         Self { place, env }
     }
 
-    fn hangar(&self, args: &[&str]) -> Ran {
+    pub(crate) fn hangar(&self, args: &[&str]) -> Ran {
         self.env.hangar(&self.place.dir, args)
     }
 }

@@ -40,6 +40,7 @@ mod grade_sandboxed;
 mod grade_tap;
 mod harness_egress;
 mod harness_sandbox;
+mod inbox;
 mod kill;
 mod kill_scene;
 mod patch_approval;

@@ -10,6 +10,7 @@ pub mod demo;
 pub mod doctor;
 pub mod grade;
 pub mod harness;
+pub mod inbox;
 pub mod init;
 pub mod key;
 pub mod man;
@@ -42,6 +43,7 @@ pub enum Command {
     Run(run::RunArgs),
     Seal(seal::SealArgs),
     Sealed(sealed::SealedArgs),
+    Inbox(inbox::InboxArgs),
     Review(review::ReviewArgs),
     Approve(approve::ApproveArgs),
     Reject(reject::RejectArgs),
@@ -70,6 +72,7 @@ pub(super) fn run(context: &Context, command: Command) -> Result<ExitStatus, Cli
         Command::Run(args) => run::run(context, &args),
         Command::Seal(args) => seal::run(context, &args),
         Command::Sealed(args) => sealed::run(context, &args),
+        Command::Inbox(inbox::InboxArgs {}) => inbox::run(context),
         Command::Review(args) => review::run(context, &args),
         Command::Approve(args) => approve::run(context, &args),
         Command::Reject(args) => reject::run(context, &args),

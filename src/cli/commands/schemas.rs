@@ -1,7 +1,9 @@
 //! `hangar __schemas DIR`: writes the JSON schema of every answer. Hidden; a test compares the
 //! result with the committed folder.
 
-use crate::app::{acceptance, config, doctor, harness, keys, policy, setup, sync, tasks, verify};
+use crate::app::{
+    acceptance, config, doctor, harness, inbox, keys, policy, setup, sync, tasks, verify,
+};
 use crate::base::files;
 use crate::cli::error::ErrorDocument;
 use schemars::{JsonSchema, Schema, generate::SchemaSettings};
@@ -37,6 +39,7 @@ const SCHEMAS: &[Entry] = &[
     ("sealed-show", schema::<acceptance::sealed::SealedShow>),
     ("sealed-reseal", schema::<acceptance::sealed::Resealed>),
     ("sealed-publish", schema::<acceptance::sealed::Published>),
+    ("inbox", schema::<inbox::Inbox>),
     ("review", schema::<acceptance::review::Reviewed>),
     ("review-patch", schema::<acceptance::patch::PatchCard>),
     ("approve-patch", schema::<acceptance::patch::PatchApproved>),

@@ -1,0 +1,195 @@
+//! `hangar inbox`: what waits for the caller.
+
+use super::here::choose;
+use super::{Error, Here, sync};
+use crate::flow::stage::{self, Next};
+use crate::model::approval::Action;
+use crate::model::authority::{Act, may};
+use crate::model::digest::Digest;
+use crate::model::ids::{Principal, TaskId};
+use crate::model::policy::Actor;
+use crate::model::task::State;
+use crate::store::Store;
+use crate::store::dossier::Dossier;
+use crate::store::identity::holder;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// What waits.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Inbox {
+    /// Whose inbox it is; absent for somebody without a key of the policy, who is shown what waits
+    /// for anybody.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub person: Option<Principal>,
+    /// Newest first.
+    pub items: Vec<Item>,
+    /// Tasks that can't be read, each with the reason. Never hidden.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub faults: Vec<String>,
+}
+
+/// Something that a person must do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Item {
+    /// What.
+    pub kind: ItemKind,
+    /// About which task; absent for the policy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub task: Option<TaskId>,
+    /// External key of the task.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// Title of the task, or what the policy version changes.
+    pub title: String,
+    /// Claimed time since when; absent for the policy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
+    /// The command that answers it.
+    pub command: String,
+}
+
+/// Why something waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ItemKind {
+    /// Hidden tests to read, to approve or reject.
+    Review,
+    /// A patch of guarded paths to allow.
+    Patch,
+    /// Documents that contradict each other.
+    Contradiction,
+    /// A version of the policy to sign.
+    Policy,
+    /// A task of yours that ended without an accepted result.
+    Failed,
+}
+
+/// Looks for what waits for the caller, with the newest of the remote.
+///
+/// Reads every live task: the cost of `hangar verify` without its cryptography of tests.
+pub fn inbox(here: &Here) -> Result<Inbox, Error> {
+    let store = sync::fresh(here)?;
+    let actor = caller(here, &store)?;
+    let mut inbox = Inbox {
+        person: actor.as_ref().map(|actor| actor.person().clone()),
+        items: Vec::new(),
+        faults: Vec::new(),
+    };
+    for (id, tip) in store.task_refs()? {
+        let dossier = store
+            .task_at(&id, tip)
+            .and_then(|history| store.dossier_of(history));
+        match dossier {
+            Ok(dossier) => inbox
+                .items
+                .extend(of_task(&store, &dossier, actor.as_ref())),
+            Err(error) => inbox.faults.push(format!("task {}: {error}", id.short())),
+        }
+    }
+    inbox.items.sort_by(|one, two| two.since.cmp(&one.since));
+    let policy = of_policy(&store, inbox.person.as_ref())?;
+    inbox.items.splice(..0, policy);
+    Ok(inbox)
+}
+
+/// The caller under the policy in force. No signature is needed to look.
+fn caller(here: &Here, store: &Store) -> Result<Option<Actor>, Error> {
+    let found = here.keys(Some(&store.repo))?;
+    let Some(candidate) = choose(&found, store) else {
+        return Ok(None);
+    };
+    let held = holder(store.policy.newest(), &candidate.public);
+    Ok(held.ok().map(|(actor, _)| actor.clone()))
+}
+
+fn of_task(store: &Store, dossier: &Dossier, actor: Option<&Actor>) -> Option<Item> {
+    let task = &dossier.history.task;
+    let can = |act| actor.is_none_or(|actor| may(actor, act, &task.requester));
+    let short = task.id.short();
+    let item = |kind, since: &str, command: String| Item {
+        kind,
+        task: Some(task.id.clone()),
+        key: Some(task.external.clone()).filter(|key| !key.is_empty()),
+        title: task.title.clone(),
+        since: Some(since.to_owned()),
+        command,
+    };
+    let last = dossier.history.records.last();
+    let last = last.map_or(task.created.as_str(), |one| {
+        one.event.value().signer.at.as_str()
+    });
+    let settings = &store.policy.newest().root.acceptance;
+    match stage::next(dossier, settings, store.clock.now()) {
+        Next::AwaitApproval { manifest, .. } => {
+            let since = dossier.seal(manifest).map(|seal| &seal.value().signer.at);
+            let waits = can(Act::Decide) && !has_decided(dossier, manifest, actor);
+            waits.then(|| {
+                let since = since.map_or(last, String::as_str);
+                item(ItemKind::Review, since, format!("hangar review {short}"))
+            })
+        }
+        Next::AwaitPatchApproval { .. } => can(Act::ApprovePatch).then(|| {
+            let command = format!("hangar review {short} --patch");
+            item(ItemKind::Patch, last, command)
+        }),
+        Next::Blocked(contradiction) => can(Act::Adjudicate).then(|| {
+            let first = contradiction.documents().first();
+            let digest = first.map_or_else(String::new, Digest::short);
+            let command = format!("hangar adjudicate {short} {digest} --reason TEXT");
+            item(ItemKind::Contradiction, last, command)
+        }),
+        _ if matches!(task.state, State::Failed | State::Rejected) => {
+            let mine = actor.is_none_or(|actor| *actor.person() == task.requester);
+            // Who cancelled it knows.
+            let gave_up = !was_cancelled(dossier);
+            (mine && gave_up)
+                .then(|| item(ItemKind::Failed, last, format!("hangar task show {short}")))
+        }
+        _ => None,
+    }
+}
+
+/// Whether this person has signed a decision about the manifest already.
+fn has_decided(dossier: &Dossier, manifest: Digest, actor: Option<&Actor>) -> bool {
+    let Some(actor) = actor else { return false };
+    let mut decisions = dossier.decisions_on(manifest, Action::Approve);
+    decisions.any(|held| held.value().signer.principal == *actor.person())
+}
+
+fn was_cancelled(dossier: &Dossier) -> bool {
+    use crate::model::event::Change;
+    let ending = dossier.history.records.iter().rev().find_map(|record| {
+        let changes = record.event.value().change.iter().zip(&record.refused);
+        let mut took_effect = changes.filter(|(_, refused)| refused.is_none());
+        took_effect.find_map(|(change, _)| match change {
+            Change::Cancel { .. } => Some(true),
+            Change::Fail { .. } | Change::Reject { .. } => Some(false),
+            _ => None,
+        })
+    });
+    ending == Some(true)
+}
+
+fn of_policy(store: &Store, person: Option<&Principal>) -> Result<Vec<Item>, Error> {
+    let mut items = Vec::new();
+    for (proposal, needs) in store.proposals()? {
+        let view = super::policy::proposal_view(store, &proposal, &needs)?;
+        let waits = |need: &super::policy::change::NeedView| {
+            let missing = (need.signed.len() as u64) < u64::from(need.threshold);
+            let theirs = person.is_none_or(|person| need.able.contains(person));
+            missing && theirs
+        };
+        if view.needs.iter().any(waits) {
+            items.push(Item {
+                kind: ItemKind::Policy,
+                task: None,
+                key: None,
+                title: view.changes.join("; "),
+                since: None,
+                command: format!("hangar policy sign {}", view.digest.short()),
+            });
+        }
+    }
+    Ok(items)
+}
