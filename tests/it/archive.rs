@@ -175,6 +175,45 @@ fn a_retry_in_one_clone_outlives_the_archiving_in_another() {
     }
 }
 
+/// Somebody who can push puts something into the archive that nobody could read any more.
+#[test]
+fn an_archived_task_stays_readable() {
+    let (hub, first) = Hub::new();
+    let id = ended(&hub, &first, "Over");
+    archive(&hub, &first, &[&id]);
+    synced(&hub, &first);
+    let name = format!("refs/hangar/archive/{}", &id[..1]);
+    let place = format!("{}/{id}", &id[1..3]);
+    let bare = |args: &[&str]| hub.env.git(&hub.bare, args);
+    let line = bare(&["show", &format!("{name}:{place}")]);
+    let tip = line.split_once(' ').unwrap().0.to_owned();
+    // A commit without a document that is no join, on top of the honest ones.
+    let empty = mktree(&hub, "");
+    let junk = bare(&["commit-tree", &empty, "-p", &tip, "-m", "junk"]);
+    let file = hub.env.root().join("line");
+    write(&file, &format!("{junk} tasks/{id}\n"));
+    let blob = bare(&["hash-object", "-w", file.to_str().unwrap()]);
+    let folder = mktree(&hub, &format!("100644 blob {blob}\t{id}\n"));
+    let tree = mktree(&hub, &format!("040000 tree {folder}\t{}\n", &id[1..3]));
+    let before = bare(&["rev-parse", &name]);
+    let args = [
+        "commit-tree",
+        &tree,
+        "-p",
+        &before,
+        "-p",
+        &junk,
+        "-m",
+        "archive",
+    ];
+    bare(&["update-ref", &name, &bare(&args)]);
+    let text = hub.sync(&first).exits(1).json().to_string();
+    assert!(text.contains(&name) && text.contains("no join"), "{text}");
+    assert_eq!(hub.show(&first, &id)["title"], "Over");
+    let ours = hub.env.git(&first, &["show", &format!("{name}:{place}")]);
+    assert_eq!(ours, line);
+}
+
 /// Somebody who can push takes a task that is being worked on out of the way.
 #[test]
 fn a_task_that_has_not_ended_can_not_be_archived_away() {

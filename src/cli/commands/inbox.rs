@@ -42,10 +42,10 @@ fn table(inbox: &Inbox) -> Table {
     let short = crate::ui::Printer::width().is_some();
     let mut table = Table::new(&["WHAT", "TASK", "KEY", "SINCE", "ANSWER WITH", "TITLE"]).whole(4);
     for item in &inbox.items {
-        let task =
-            item.task
-                .as_ref()
-                .map_or("-", |task| if short { task.short() } else { task.as_str() });
+        let task = item
+            .task
+            .as_ref()
+            .map_or("-", |task| if short { task.short() } else { task.as_str() });
         let since = item.since.as_deref().unwrap_or("-");
         let since = if short {
             since.get(..10).unwrap_or(since)

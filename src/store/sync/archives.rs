@@ -4,13 +4,14 @@
 //! an archive too early stays live here, and is pushed again.
 
 use super::plan::Sides;
-use super::pull::Refs;
+use super::pull::{Refs, readable};
 use super::report::{NotApplied, Report};
 use crate::git::{self, Expected, Lease};
 use crate::model::ids::TaskId;
 use crate::model::object_id::ObjectId;
+use crate::store::archive::{self, Heads};
 use crate::store::join::join;
-use crate::store::{Error, Store, archive, high_water};
+use crate::store::{Error, Store, high_water};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Joins the remote's archive with the one here. Gives the tasks that are new in it.
@@ -23,7 +24,9 @@ pub(super) fn take(
     let Some(there) = sides.there else {
         return Ok(BTreeSet::new());
     };
-    let (target, tasks) = match archive::take(&store.repo, sides.here, there) {
+    let taken = archive::take(&store.repo, sides.here, there)
+        .and_then(|taken| check_known(store, &taken.1).map(|()| taken));
+    let (target, tasks) = match taken {
         Ok(taken) => taken,
         Err(error) => {
             report.not_taken(name, &error);
@@ -44,6 +47,24 @@ pub(super) fn take(
         done.insert(name.to_owned());
     }
     Ok(tasks.into_keys().collect())
+}
+
+/// What is offered for tasks that are here can be read. Tasks that are new here are looked at when
+/// somebody asks for them.
+fn check_known(store: &Store, tasks: &BTreeMap<TaskId, Heads>) -> Result<(), Error> {
+    for (task, heads) in tasks {
+        if store.head(&store.layout.task(task))?.is_none() {
+            continue;
+        }
+        for (own, head) in heads {
+            let name = format!("{}{own}", store.layout.prefix());
+            let known = store.head(&name)? == Some(*head);
+            if let Some(kind) = store.layout.kind_of(&name).filter(|_| !known) {
+                readable(store, &kind, *head)?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Whether a ref that the remote had is in the archive that it shows now. `place` is where this clone

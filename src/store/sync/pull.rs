@@ -314,7 +314,7 @@ fn take(
 }
 
 /// Whether a ref could be read with this target. What can't be would make everything unreadable.
-fn readable(store: &Store, kind: &RefKind, target: ObjectId) -> Result<(), Error> {
+pub(super) fn readable(store: &Store, kind: &RefKind, target: ObjectId) -> Result<(), Error> {
     chain::check_growth(&store.repo, target, MAX_TAKEN)?;
     match kind {
         RefKind::Task(task) => store.task_at(task, target).map(drop),
