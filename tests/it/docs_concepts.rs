@@ -1,5 +1,5 @@
-//! The tables of `docs/concepts.md` and `docs/threat-model.md` that are written from the code, and
-//! the tests that the latter names.
+//! The tables of `docs/concepts.md`, `docs/threat-model.md` and `docs/format.md` that are written from
+//! the code, and the tests that the second names.
 
 use crate::docs::{keep_part, page, root, sections};
 use hangar::grade::protect::GUARDED;
@@ -14,8 +14,10 @@ use std::path::Path;
 
 const PAGE: &str = "docs/concepts.md";
 const THREATS: &str = "docs/threat-model.md";
+const FORMAT: &str = "docs/format.md";
 
-const fn words(act: Act) -> &'static str {
+/// What the table of rights calls an act.
+pub(crate) const fn words(act: Act) -> &'static str {
     match act {
         Act::Create => "create a task",
         Act::Edit => "change its text, criteria, priority or tags",
@@ -81,12 +83,15 @@ fn the_table_of_rights_is_current() {
     }
     out.push('\n');
     keep_part(PAGE, "authority", &out);
+    keep_part(FORMAT, "authority", &out);
 }
 
 #[test]
 fn the_list_of_guarded_paths_is_current() {
     let paths: Vec<_> = GUARDED.iter().map(|path| format!("`{path}`")).collect();
-    keep_part(PAGE, "guarded", &format!("\n{}\n\n", paths.join(", ")));
+    let out = format!("\n{}\n\n", paths.join(", "));
+    keep_part(PAGE, "guarded", &out);
+    keep_part(FORMAT, "guarded", &out);
 }
 
 #[test]
@@ -145,6 +150,7 @@ fn the_list_of_probes_is_current() {
     }
     out.push('\n');
     keep_part(THREATS, "probes", &out);
+    keep_part(FORMAT, "probes", &out);
 }
 
 /// The text of every file with tests.

@@ -114,6 +114,21 @@ fn compare(heading: &str, section: Option<&Section>, fields: &BTreeMap<String, b
     }
 }
 
+/// The page's word for an integer of this size.
+fn integers(heading: &str, section: &Section, schema: &Value) {
+    for (name, field) in schema["properties"].as_object().into_iter().flatten() {
+        let word = match field["format"].as_str() {
+            Some("uint8") => "small integer",
+            Some("uint32" | "int64") => "integer",
+            Some("uint64") => "large integer",
+            _ => continue,
+        };
+        let kind = section.rows[name].split('|').nth(2).unwrap().trim();
+        let kind = kind.trim_end_matches(", optional");
+        assert_eq!(kind, word, "`{name}` under `{heading}`");
+    }
+}
+
 #[test]
 fn every_field_of_every_document_has_its_row() {
     let page = sections(&page("docs/format.md"));
@@ -132,12 +147,14 @@ fn every_field_of_every_document_has_its_row() {
                     other => panic!("no section is known for {other:?}"),
                 };
                 compare(heading, page.get(heading), &fields(variant));
+                integers(heading, &page[heading], variant);
             }
         } else if schema.get("properties").is_some() {
             let heading = headings
                 .get(name.as_str())
                 .unwrap_or_else(|| panic!("no section is known for {name}"));
             compare(heading, page.get(*heading), &fields(&schema));
+            integers(heading, &page[*heading], &schema);
             seen.insert(name);
         }
     }

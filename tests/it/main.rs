@@ -25,6 +25,7 @@ mod config_registries;
 mod docs;
 mod docs_cli;
 mod docs_concepts;
+mod docs_effects;
 mod docs_example;
 mod docs_format;
 mod evidence_prepare;
