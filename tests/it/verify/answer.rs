@@ -33,11 +33,13 @@ impl Forged {
             .unwrap();
         let stdout = String::from_utf8(out.stdout).unwrap();
         let stderr = String::from_utf8_lossy(&out.stderr).into_owned();
-        Answer {
+        let answer = Answer {
             code: out.status.code(),
             json: serde_json::from_str(&stdout).unwrap_or(serde_json::Value::Null),
             text: stdout + &stderr,
-        }
+        };
+        super::second::compare(self, args, &answer);
+        answer
     }
 
     /// Verifies the task.

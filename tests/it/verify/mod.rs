@@ -11,5 +11,6 @@ mod plot;
 mod policy;
 mod revisions;
 mod rewritten;
+mod second;
 mod tamper;
 mod whole;

@@ -1,0 +1,126 @@
+"""Reading: the tables of format.md, Git's objects, signatures, and which documents are believed.
+
+Comments that stand alone are headings of format.md. `R` holds what was opened, and the faults so far."""
+import base64, functools, hashlib, re, subprocess, tempfile, tomllib
+from pathlib import Path
+from types import SimpleNamespace as Record
+
+PAGE = (Path(__file__).resolve().parents[1] / "format.md").read_text("utf-8")
+BROKEN = (ValueError, LookupError, TypeError, AttributeError)  # where malformed bytes lead
+R = Record(faults=[])
+
+def check(ok, place, what):
+    if not ok and f"{place}: {what}" not in R.faults:
+        R.faults.append(f"{place}: {what}")
+
+def need(ok, what):
+    if not ok:
+        raise ValueError(what)
+
+@functools.cache
+def table(heading):  # of the page: first cell -> the other cells by column
+    text = re.split(r"(?m)^#+ ", re.split(rf"(?m)^#+ `?{heading}`?\n", PAGE)[1])[0]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line[:1] == "|"]
+    return {row[0].strip("`"): dict(zip(rows[0][1:], row[1:])) for row in rows[2:]}
+
+def words(text):  # what stands in backticks
+    return re.findall(r"`([^`]+)`", text)
+
+# Refs, Commits
+def git(*args):
+    out = subprocess.run(["git", "--no-replace-objects", "-C", R.path, *args], capture_output=True)
+    need(not out.returncode, out.stderr.decode(errors="replace").strip() or f"git {args[0]} fails")
+    return out.stdout
+
+@functools.cache
+def blob(oid):
+    return git("cat-file", "blob", oid)
+
+@functools.cache
+def tree(oid, *how):  # name -> mode, object
+    rows = (row.split(b"\t", 1) for row in git("ls-tree", "-z", *how, oid).split(b"\0") if row)
+    return {name.decode(errors="surrogateescape"): tuple(meta.decode().split()[::2]) for meta, name in rows}
+
+def commits(ref):  # with their files, parents first, without joins
+    tip = R.refs.get(R.prefix + ref)
+    found = git("rev-list", "--topo-order", "--reverse", tip + "^{commit}").decode().split() if tip else []
+    return [(one, tree(one)) for one in found if tree(one)]
+
+def file(files, name):  # the bytes of a plain file beside others
+    return blob(files[name][1]) if files.get(name, " ")[0] == "100644" else None
+
+def folder(files, name):  # the files in a folder beside others
+    return [blob(oid) for _, oid in tree(files[name][1]).values()] if name in files else []
+
+# Digests, Listing, Patch id
+def digest(data):
+    return "sha256:" + hashlib.sha256(data).hexdigest()
+
+def sized(data):
+    return len(data).to_bytes(8, "big") + data
+
+@functools.cache
+def listing(oid):  # path -> mode, length and SHA-256
+    entry = lambda mode, data: mode.encode() + sized(data)[:8] + hashlib.sha256(data).digest()
+    return {path.encode(errors="surrogateescape"): entry(mode, blob(one))
+            for path, (mode, one) in tree(oid, "-r").items() if mode != "160000"}
+
+def listing_digest(oid):
+    files = listing(oid)
+    return digest(b"hangar-listing-1\n" + b"".join(sized(path) + files[path] for path in sorted(files)))
+
+def patch(old, new):  # its id, and the changed paths
+    paths = sorted(path for path in old.keys() | new.keys() if old.get(path) != new.get(path))
+    sides = lambda path: b"".join(b"\1" + side[path] if path in side else b"\0" for side in (old, new))
+    return digest(b"hangar-patch-1\n" + b"".join(sized(path) + sides(path) for path in paths)), paths
+
+# Signatures, Rights
+def fingerprint(key):
+    return "SHA256:" + base64.b64encode(hashlib.sha256(base64.b64decode(key.split()[1])).digest()).decode().strip("=")
+
+def signed(data, signature, name, who, key):  # by this key, for this kind of document
+    with tempfile.TemporaryDirectory() as scratch:
+        (signers := Path(scratch, "signers")).write_text(f"{who} {' '.join(key.split()[:2])}\n")
+        (beside := Path(scratch, "signature")).write_bytes(signature)
+        namespace = words(table("Signatures")[name + ".toml"]["namespace"])[0]
+        args = ["ssh-keygen", "-Y", "verify", "-f", signers, "-I", who, "-n", namespace, "-s", beside]
+        return not subprocess.run(args, input=data, capture_output=True).returncode
+
+# Rights, Checking a document
+def may(who, act, requester):
+    row = table("Rights")[act]
+    return bool(row[who["role"]] or ("owner" not in who and who["name"] == requester and row["requester"]))
+
+def believe(data, signature, name, task, requester):
+    doc = tomllib.loads(data.decode())
+    signer = doc["signer"]
+    version = R.versions.get((signer["policy"]["version"], signer["policy"]["digest"]))
+    need(version, "it names a policy version that is not in the chain")
+    who, key = version.keys.get(signer["key"], ({"name": None}, ""))
+    need(who["name"] == signer["principal"], f"its policy version does not give {signer['principal']} this key")
+    need(signed(data, signature, name, who["name"], key), "its signature is not good")
+    need(doc["format"] == 1 and doc["repo"] == R.id, "it belongs to another repository")
+    need(task == (doc.get("task") or base64.b32encode(hashlib.sha256(data).digest()).decode().lower().strip("=")),
+         "it belongs to another task")
+    acts = table("Signatures")[name + ".toml"]["its signer needs the [right](#rights) to"]
+    act = acts.split("; where `kind` is `submitted`, ")[-1 if doc.get("kind") == "submitted" else 0]
+    need(name == "event" or may(who, act, requester), f"{who['name']} has no right to {act}")
+    entry = R.newest.reduced.get(signer["key"], {"since": 0})
+    listed = version.id[0] < entry["since"] and digest(data) in R.lists[entry["accepted"]]
+    return Record(doc=doc, id=digest(data), who=who, person=who.get("owner", who["name"]), act=act, at=signer["at"],
+                  version=version.id[0], listed=listed, counts=listed or version.id[0] >= entry["since"],
+                  place=f"{name} {digest(data)[7:19]}")
+
+def documents(ref, name, task, requester=None):  # the believed ones; a fault for each of the others
+    found, other = [], {"manifest": "reseal.toml", "reseal": "manifest.toml"}.get(name)
+    for commit, files in commits(ref):
+        if name + ".toml" not in files:
+            check(other in files, f"commit {commit[:12]}", f"it holds no {name}.toml")
+            continue
+        try:
+            one = believe(file(files, name + ".toml"), file(files, name + ".sig") or b"", name, task, requester)
+            one.files, one.commit = files, commit
+            found.append(one)
+        except BROKEN as doubt:
+            check(False, f"{name} in commit {commit[:12]}", doubt)
+    return found

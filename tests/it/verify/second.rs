@@ -1,0 +1,140 @@
+//! `docs/verify`, the second verifier, beside the binary: on every repository that the tests of this
+//! folder make, honest or forged, both must give the same answer.
+//!
+//! The one test here runs the others once more, with a variable by which [`compare`] asks the second
+//! verifier whatever the binary was asked.
+
+use super::answer::Answer;
+use super::forge::Forged;
+use serde_json::Value;
+use std::fs::{self, OpenOptions};
+use std::io::Write as _;
+use std::process::{Command, Output};
+
+/// Names the file to which each comparison adds a line: the exit status and what was said.
+const COMPARE: &str = "HANGAR_TEST_SECOND_VERIFIER";
+
+/// Asks the second verifier the same, where the tests run for that.
+pub(crate) fn compare(forged: &Forged, args: &[&str], answer: &Answer) {
+    let Some(log) = std::env::var_os(COMPARE) else {
+        return;
+    };
+    let Some((subject, expected)) = expected(forged, args, answer) else {
+        return;
+    };
+    let out = second(forged, &subject, &[]);
+    let said = format!(
+        "{}{}",
+        String::from_utf8_lossy(&out.stdout),
+        String::from_utf8_lossy(&out.stderr)
+    );
+    assert_eq!(
+        out.status.code(),
+        Some(expected),
+        "the second verifier says:\n{said}\nthe binary:\n{}",
+        answer.text
+    );
+    // What it prints is an answer, never a trace.
+    assert!(said.ends_with("accepted\n"), "{said}");
+    assert_eq!(expected == 1, said.contains("not accepted"), "{said}");
+    let mut log = OpenOptions::new()
+        .append(true)
+        .create(true)
+        .open(log)
+        .unwrap();
+    writeln!(log, "{expected} {}", said.trim_end().replace('\n', "; ")).unwrap();
+}
+
+/// What it is asked about, and what it should end with; `None` where it has no answer: about revisions.
+fn expected(forged: &Forged, args: &[&str], answer: &Answer) -> Option<(String, i32)> {
+    // A policy that is not to be believed leaves no task.
+    let tasks = answer.json["tasks"].as_array()?;
+    if answer.json.get("revision").is_some() || !matches!(answer.code, Some(0 | 1)) {
+        return None;
+    }
+    // It has no key, and no memory of the clone's.
+    let seen = |fault: &&Value| {
+        let what = fault["what"].as_str().unwrap_or_default();
+        fault["link"] != "payload" && !what.contains("this clone has seen commit")
+    };
+    let is_clean = answer.faults().iter().filter(seen).count() == 0;
+    let (subject, accepted) = match tasks.as_slice() {
+        _ if args == ["--all"] => ("--all", is_clean),
+        [task] => {
+            let graded = task["delivered"]["grade"].is_string();
+            (task["task"].as_str()?, is_clean && graded)
+        }
+        _ => (forged.id.as_str(), false),
+    };
+    Some((subject.to_owned(), i32::from(!accepted)))
+}
+
+fn second(forged: &Forged, subject: &str, more: &[&str]) -> Output {
+    let program = crate::docs::root().join("docs/verify");
+    Command::new("python3")
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap())
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .env("HOME", forged.world.dir.path())
+        .arg(program)
+        .arg(forged.dir())
+        .arg(subject)
+        .args(more)
+        .output()
+        .unwrap()
+}
+
+#[test]
+#[ignore = "heavy: runs every test of this folder again, with python3 and ssh-keygen"]
+fn the_second_verifier_gives_the_same_answer_on_every_tampering() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = dir.path().join("compared");
+    let out = Command::new(std::env::current_exe().unwrap())
+        .args(["verify::", "--test-threads", "2"])
+        .env(COMPARE, &log)
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&out.stdout);
+    assert!(out.status.success(), "{text}");
+    let compared = fs::read_to_string(&log).unwrap();
+    let of = |answer: &str| {
+        compared
+            .lines()
+            .filter(|line| line.starts_with(answer))
+            .count()
+    };
+    let (yes, no) = (of("0"), of("1"));
+    assert!(yes > 20 && no > 80, "{yes} accepted, {no} not: {text}");
+}
+
+#[test]
+#[ignore = "heavy: python3 and ssh-keygen"]
+fn the_second_verifier_compares_the_policy_with_what_somebody_told() {
+    let forged = Forged::honest();
+    let own = forged.store().policy.repo().to_string();
+    let other = format!("sha256:{}", "ab".repeat(32));
+    let ask = |told: &str| second(&forged, forged.id.as_str(), &[told]);
+    let out = ask(&own);
+    assert_eq!(out.status.code(), Some(0), "{out:?}");
+    let out = ask(&other);
+    assert_eq!(out.status.code(), Some(1), "{out:?}");
+    let text = String::from_utf8_lossy(&out.stdout).into_owned();
+    assert!(text.contains(&own), "{text}");
+    let none = second(&forged, "no-such-task", &[]);
+    assert_eq!(none.status.code(), Some(2), "{none:?}");
+}
+
+#[test]
+fn each_file_of_the_second_verifier_is_short() {
+    for file in fs::read_dir(crate::docs::root().join("docs/verify")).unwrap() {
+        let path = file.unwrap().path();
+        if path.extension().is_some_and(|ext| ext == "py") {
+            let text = fs::read_to_string(&path).unwrap();
+            let lines = text.lines().count();
+            assert!(lines <= 200, "{} has {lines} lines", path.display());
+            let longest = text.lines().map(str::len).max().unwrap_or_default();
+            assert!(longest <= 120, "{}: {longest} columns", path.display());
+        }
+    }
+}
