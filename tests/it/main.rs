@@ -46,6 +46,7 @@ mod kill;
 mod kill_scene;
 mod patch_approval;
 mod race;
+mod reviewer;
 mod revoke;
 mod sandbox;
 mod seal;
