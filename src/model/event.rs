@@ -33,7 +33,7 @@ pub struct Event {
 }
 
 /// A criterion with its text.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Criterion {
     /// `c1`, `c2`, …
@@ -223,6 +223,18 @@ impl Change {
             Self::Adjudicate { .. } => Act::Adjudicate,
             Self::Publish { .. } => Act::Publish,
             Self::Delete => Act::Delete,
+        }
+    }
+
+    /// The change as a noun with its article, for people.
+    pub const fn noun(&self) -> &'static str {
+        match self {
+            Self::Deliver { .. } => "the delivery",
+            Self::Cancel { .. } => "the cancellation",
+            Self::Delete => "the deletion",
+            Self::Reject { .. } => "the rejection",
+            Self::Fail { .. } => "the failure",
+            _ => "a change",
         }
     }
 

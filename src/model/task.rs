@@ -1,7 +1,8 @@
 //! The task and its one transition function.
 //!
-//! A task's state is the fold of its authorised events in causal order. What is decided on other
-//! refs (approvals, runs, grades) is not part of it; `flow::stage` joins the two.
+//! A task's state is the [`fold`] of its authorised events: each change is judged by what its author
+//! had seen ([`Task::apply`]), and of moves made at the same time the more careful one stands. What
+//! is decided on other refs (approvals, runs, grades) is not part of it; `flow::stage` joins the two.
 
 use crate::model::digest::Digest;
 use crate::model::event::{Change, Criterion};
@@ -13,8 +14,11 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
 
+pub use fold::{Folded, Node, Outcome, Sight, fold};
+pub use merge::Beside;
+use merge::{Kept, Register};
 pub use rules::{MAX_CRITERIA, MAX_TITLE, text_digest};
-use rules::{check_criteria, check_priority, check_title, overwrite};
+use rules::{check_criteria, check_priority, check_title, renumbered};
 
 /// How acceptance works for a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -189,6 +193,19 @@ pub struct Task {
     pub summary: String,
     /// Comments, oldest first.
     pub comments: Vec<Comment>,
+    /// Which event wrote what of the fields above.
+    written: Written,
+}
+
+/// What can be edited, with the events that wrote it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Written {
+    title: Register<String>,
+    mandate: Register<String>,
+    priority: Register<u8>,
+    base: Register<ObjectId>,
+    criteria: Kept<Criterion>,
+    tags: Kept<String>,
 }
 
 /// Who signed the event that a change stands in.
@@ -235,6 +252,16 @@ pub enum Refusal {
     /// A creation event that is not first, or a first event that creates nothing.
     #[error("creation must be the first event and only there")]
     Creation,
+    /// A more careful move was made at the same time.
+    #[error("{what} by {by} was recorded at the same time and stands (event {})", .event.short())]
+    Outweighed {
+        /// The move, as a noun.
+        what: &'static str,
+        /// Who made it.
+        by: Principal,
+        /// Its event.
+        event: Digest,
+    },
 }
 
 impl Task {
@@ -259,6 +286,14 @@ impl Task {
         check_title(title)?;
         check_criteria(criteria)?;
         check_priority(*priority)?;
+        let written = Written {
+            title: Register::new(title.clone(), author),
+            mandate: Register::new(mandate.clone(), author),
+            priority: Register::new(*priority, author),
+            base: Register::new(*base, author),
+            criteria: Kept::new(criteria, author.event),
+            tags: Kept::new(tags, author.event),
+        };
         Ok(Self {
             id,
             title: title.clone(),
@@ -270,7 +305,7 @@ impl Task {
             base: *base,
             base_branch: base_branch.clone(),
             external: external.clone(),
-            tags: tags.clone(),
+            tags: written.tags.list(),
             requester: requester.clone(),
             created: author.at.to_owned(),
             state: State::Draft,
@@ -283,55 +318,16 @@ impl Task {
             published: None,
             summary: String::new(),
             comments: Vec::new(),
+            written,
         })
     }
 
-    /// Applies one authorised change. On a refusal the task is as before.
+    /// Applies one authorised change of somebody who has seen exactly this state. On a refusal the
+    /// task is as before.
     pub fn apply(&mut self, change: &Change, author: Author<'_>) -> Result<(), Refusal> {
-        match change {
-            Change::Create { .. } => Err(Refusal::Creation),
-            Change::Edit { .. } => self.edit(change),
-            Change::Enqueue => self.enqueue(),
-            Change::Claim { lease } => self.take(lease, author),
-            Change::Renew { lease } => self.renew(lease, author),
-            Change::Release { lease } => self.release(lease, author),
-            Change::Stage { stage, .. } => self.begin(*stage, author),
-            Change::Consume {
-                manifest,
-                approvals,
-            } => self.consume(*manifest, approvals, author),
-            Change::ApprovePatch { patch } => self.approve_patch(*patch),
-            Change::Deliver {
-                branch,
-                commit,
-                run,
-                grade,
-                manifest,
-            } => {
-                let delivery = Delivery {
-                    branch: branch.clone(),
-                    commit: *commit,
-                    run: *run,
-                    grade: *grade,
-                    manifest: *manifest,
-                };
-                self.deliver(delivery, author)
-            }
-            Change::Fail { summary } => self.end(State::Failed, summary, author),
-            Change::Reject { summary } => self.end(State::Rejected, summary, author),
-            Change::Cancel { reason } => self.cancel(reason),
-            Change::Retry { set_aside, .. } => self.retry(set_aside, author),
-            Change::Comment { text } => {
-                self.comment(text, author);
-                Ok(())
-            }
-            Change::Adjudicate { falls, .. } => {
-                self.set_aside.extend(falls);
-                Ok(())
-            }
-            Change::Publish { manifest, commit } => self.publish(*manifest, *commit),
-            Change::Delete => self.delete(),
-        }
+        self.allows(change, author)?;
+        let step = self.step(change);
+        self.enact(change, author, &step).map(drop)
     }
 
     /// SHA-256 over title, mandate and criteria: what a sealed version was written for.
@@ -339,261 +335,40 @@ impl Task {
         text_digest(&self.title, &self.mandate, &self.criteria)
     }
 
-    fn refuse(&self, what: &'static str) -> Refusal {
-        Refusal::State {
-            state: self.state,
-            what,
-        }
+    /// Values of fields that were set at the same time as the one that counts, by people who did not
+    /// know of each other. An edit that has seen them settles it.
+    pub fn beside(&self) -> Vec<Beside> {
+        let written = &self.written;
+        let mut all = written.title.others("title");
+        all.extend(written.mandate.others("mandate"));
+        all.extend(written.priority.others("priority"));
+        all.extend(written.base.others("base"));
+        all
     }
 
-    fn edit(&mut self, change: &Change) -> Result<(), Refusal> {
-        let Change::Edit {
-            title,
-            mandate,
-            criteria,
-            priority,
-            tags,
-            base,
-        } = change
-        else {
-            return Err(Refusal::Creation);
-        };
-        self.check_unlocked("priority", priority.is_some(), self.state.is_terminal())?;
-        self.check_unlocked(
-            "tags",
-            tags.is_some(),
-            !matches!(self.state, State::Draft | State::Queued),
-        )?;
-        let text_locked = !self.text_is_open();
-        self.check_unlocked("title", title.is_some(), text_locked)?;
-        self.check_unlocked("mandate", mandate.is_some(), text_locked)?;
-        self.check_unlocked("criteria", criteria.is_some(), text_locked)?;
-        self.check_unlocked("base", base.is_some(), self.state != State::Draft)?;
-        if let Some(title) = title {
-            check_title(title)?;
-        }
-        if let Some(criteria) = criteria {
-            check_criteria(criteria)?;
-        }
-        if let Some(priority) = priority {
-            check_priority(*priority)?;
-        }
-        overwrite(&mut self.title, title.as_ref());
-        overwrite(&mut self.mandate, mandate.as_ref());
-        overwrite(&mut self.criteria, criteria.as_ref());
-        overwrite(&mut self.priority, priority.as_ref());
-        overwrite(&mut self.tags, tags.as_ref());
-        overwrite(&mut self.base, base.as_ref());
-        Ok(())
+    /// The same task for judging what somebody who sees it may do: words are left out.
+    fn without_comments(&mut self) -> Self {
+        let comments = std::mem::take(&mut self.comments);
+        let copy = self.clone();
+        self.comments = comments;
+        copy
     }
 
-    /// Text can be edited in a draft, and in a test-first task that nobody holds before its tests
-    /// were used: then the sealed version becomes stale.
-    fn text_is_open(&self) -> bool {
-        match self.state {
-            State::Draft => true,
-            State::Working => {
-                self.flow == Flow::TestFirst && self.claim.is_none() && self.consumed.is_none()
-            }
-            State::Queued
-            | State::Assigned
-            | State::Done
-            | State::Failed
-            | State::Rejected
-            | State::Deleted => false,
-        }
-    }
-
-    fn check_unlocked(
-        &self,
-        field: &'static str,
-        changed: bool,
-        locked: bool,
-    ) -> Result<(), Refusal> {
-        if changed && locked {
-            Err(Refusal::Locked {
-                field,
-                state: self.state,
-            })
-        } else {
-            Ok(())
-        }
-    }
-
-    fn enqueue(&mut self) -> Result<(), Refusal> {
-        if self.state != State::Draft {
-            return Err(self.refuse("be enqueued"));
-        }
-        if self.flow == Flow::TestFirst && self.criteria.is_empty() {
-            return Err(Refusal::Value(
-                "a test-first task needs at least one criterion".into(),
-            ));
-        }
-        self.state = State::Queued;
-        Ok(())
-    }
-
-    fn take(&mut self, lease: &str, author: Author<'_>) -> Result<(), Refusal> {
-        if !matches!(self.state, State::Queued | State::Assigned | State::Working) {
-            return Err(self.refuse("be claimed"));
-        }
-        if self.state == State::Queued {
-            self.state = State::Assigned;
-        }
-        self.claim = Some(Claim {
-            worker: author.principal.clone(),
-            key: author.key.clone(),
-            lease: lease.to_owned(),
-            event: author.event,
-        });
-        Ok(())
-    }
-
-    fn renew(&mut self, lease: &str, author: Author<'_>) -> Result<(), Refusal> {
-        match &mut self.claim {
-            Some(claim) if claim.lease == lease && claim.key == *author.key => {
-                claim.event = author.event;
-                Ok(())
-            }
-            _ => Err(Refusal::Lease),
-        }
-    }
-
-    fn release(&mut self, lease: &str, author: Author<'_>) -> Result<(), Refusal> {
-        match &self.claim {
-            Some(claim) if claim.lease == lease && claim.key == *author.key => {
-                self.claim = None;
-                Ok(())
-            }
-            _ => Err(Refusal::Lease),
-        }
-    }
-
-    /// Only the holder of the claim moves a task that is worked on.
-    fn check_holder(&self, author: Author<'_>, what: &'static str) -> Result<(), Refusal> {
-        if !matches!(self.state, State::Assigned | State::Working) {
-            return Err(self.refuse(what));
-        }
-        match &self.claim {
-            Some(claim) if claim.key == *author.key => Ok(()),
-            Some(claim) => Err(Refusal::Held(claim.worker.clone())),
-            None => Err(Refusal::Lease),
-        }
-    }
-
-    fn begin(&mut self, stage: Stage, author: Author<'_>) -> Result<(), Refusal> {
-        self.check_holder(author, "begin a stage")?;
-        self.state = State::Working;
-        self.last_stage = Some(stage);
-        Ok(())
-    }
-
-    fn consume(
-        &mut self,
-        manifest: Digest,
-        approvals: &[Digest],
-        author: Author<'_>,
-    ) -> Result<(), Refusal> {
-        self.check_holder(author, "use an approval")?;
-        if approvals.is_empty() {
-            return Err(Refusal::Value("an implementation needs an approval".into()));
-        }
-        self.consumed = Some((manifest, approvals.to_vec()));
-        Ok(())
-    }
-
-    fn approve_patch(&mut self, patch: Digest) -> Result<(), Refusal> {
-        if self.state.is_terminal() {
-            return Err(self.refuse("have a patch approved"));
-        }
-        self.approved_patches.insert(patch);
-        Ok(())
-    }
-
-    fn deliver(&mut self, delivery: Delivery, author: Author<'_>) -> Result<(), Refusal> {
-        self.check_holder(author, "be delivered")?;
-        if self.flow == Flow::TestFirst && (delivery.grade.is_none() || delivery.manifest.is_none())
-        {
-            return Err(Refusal::Value(
-                "a test-first task is delivered with its grade and manifest".into(),
-            ));
-        }
-        self.state = State::Done;
-        self.claim = None;
-        self.summary.clear();
-        self.delivery = Some(delivery);
-        Ok(())
-    }
-
-    fn end(&mut self, state: State, summary: &str, author: Author<'_>) -> Result<(), Refusal> {
-        self.check_holder(author, "end")?;
-        self.state = state;
-        self.claim = None;
-        summary.clone_into(&mut self.summary);
-        Ok(())
-    }
-
-    fn cancel(&mut self, reason: &str) -> Result<(), Refusal> {
-        if self.state.is_terminal() {
-            return Err(self.refuse("be cancelled"));
-        }
-        self.state = State::Failed;
-        self.claim = None;
-        self.summary = if reason.is_empty() {
-            "cancelled".into()
-        } else {
-            format!("cancelled: {reason}")
-        };
-        Ok(())
-    }
-
-    fn retry(&mut self, set_aside: &[Digest], author: Author<'_>) -> Result<(), Refusal> {
-        if !matches!(self.state, State::Failed | State::Rejected) {
-            return Err(self.refuse("be retried"));
-        }
-        let summary = std::mem::take(&mut self.summary);
-        if !summary.is_empty() {
-            self.comment(&summary, author);
-        }
-        self.comment(&format!("Task retried by {}", author.principal), author);
-        self.state = State::Queued;
-        self.set_aside.extend(set_aside);
-        if self
-            .consumed
-            .as_ref()
-            .is_some_and(|(manifest, _)| self.set_aside.contains(manifest))
-        {
-            self.consumed = None;
-        }
-        self.last_stage = None;
-        Ok(())
-    }
-
-    fn comment(&mut self, text: &str, author: Author<'_>) {
-        self.comments.push(Comment {
-            by: author.principal.clone(),
-            at: author.at.to_owned(),
-            text: text.to_owned(),
-        });
-    }
-
-    fn publish(&mut self, manifest: Digest, commit: ObjectId) -> Result<(), Refusal> {
-        if self.state != State::Done {
-            return Err(self.refuse("have its tests published"));
-        }
-        self.published = Some((manifest, commit));
-        Ok(())
-    }
-
-    fn delete(&mut self) -> Result<(), Refusal> {
-        if self.state != State::Draft {
-            return Err(self.refuse("be deleted"));
-        }
-        self.state = State::Deleted;
-        Ok(())
+    fn show_criteria(&mut self) {
+        self.criteria = renumbered(self.written.criteria.list());
     }
 }
 
+mod allow;
+#[cfg(test)]
+mod apart;
+mod causal;
+mod effect;
+mod fold;
+#[cfg(test)]
+mod laws;
+mod merge;
 mod rules;
 #[cfg(test)]
 mod tests;
+mod weight;

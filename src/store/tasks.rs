@@ -6,10 +6,10 @@ use super::{Error, Store};
 use crate::model::authority::{Act, may};
 use crate::model::digest::Digest;
 use crate::model::event::{Change, Event};
-use crate::model::ids::TaskId;
+use crate::model::ids::{Principal, TaskId};
 use crate::model::object_id::ObjectId;
-use crate::model::task::{Author, Task};
-use std::collections::{BTreeMap, BTreeSet};
+use crate::model::task::{Author, Beside, Folded, Node, Sight, Task, fold};
+use std::collections::BTreeMap;
 
 /// A document that is not believed, and where it lies. Always reported, never skipped in silence.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,6 +31,8 @@ pub struct Record {
     pub commit: ObjectId,
     /// Why a change of it had no effect, in the order of the changes; `None` where it had.
     pub refused: Vec<Option<String>>,
+    /// Values of fields that were set at the same time and that gave way to this event's.
+    pub beside: Vec<Beside>,
 }
 
 /// A task, its events in order and what was wrong.
@@ -114,22 +116,9 @@ impl Store {
                 }),
             }
         }
-        let order = causal_order(&events);
-        let seen: BTreeSet<Digest> = order
-            .iter()
-            .flat_map(|digest| events[digest].0.value().parents.clone())
-            .collect();
-        let heads = order
-            .iter()
-            .filter(|digest| !seen.contains(digest))
-            .copied()
-            .collect::<BTreeSet<_>>();
-        let mut ordered = Vec::with_capacity(order.len());
-        for digest in order {
-            ordered.extend(events.remove(&digest));
-        }
-        let pending = events.into_values().map(|(_, commit)| commit).collect();
-        let (task, records) = fold(id, ordered).ok_or_else(|| Error::Document {
+        let (events, commits): (Vec<_>, Vec<_>) = events.into_values().unzip();
+        let folded = folded(id, &events.iter().collect::<Vec<_>>(), &mut |_, _, _| ());
+        let task = folded.task.ok_or_else(|| Error::Document {
             place: self.layout.task(id),
             reason: faults
                 .first()
@@ -137,10 +126,23 @@ impl Store {
                     fault.doubt.to_string()
                 }),
         })?;
+        let mut events: Vec<_> = events.into_iter().map(Some).collect();
+        let ordered = folded.order.iter().zip(folded.outcomes);
+        let records = ordered.filter_map(|(at, outcome)| {
+            Some(Record {
+                event: events[*at].take()?,
+                commit: commits[*at],
+                refused: outcome.refused,
+                beside: outcome.beside,
+            })
+        });
+        let records = records.collect();
+        let waits = |(event, commit): (&Option<_>, _)| event.is_some().then_some(commit);
+        let pending = events.iter().zip(commits).filter_map(waits).collect();
         Ok(TaskHistory {
             task,
             records,
-            heads: heads.into_iter().collect(),
+            heads: folded.heads,
             faults,
             pending,
             tip,
@@ -202,104 +204,51 @@ impl Store {
     }
 }
 
-/// Digests in causal order. An event whose ancestors are missing waits and is left out.
-fn causal_order(events: &BTreeMap<Digest, (Checked<Event>, ObjectId)>) -> Vec<Digest> {
-    let mut missing: BTreeMap<Digest, BTreeSet<Digest>> = BTreeMap::new();
-    let mut children: BTreeMap<Digest, Vec<Digest>> = BTreeMap::new();
-    for (digest, (event, _)) in events {
-        let parents: BTreeSet<Digest> = event.value().parents.iter().copied().collect();
-        for parent in &parents {
-            children.entry(*parent).or_default().push(*digest);
-        }
-        missing.insert(*digest, parents);
-    }
-    let mut depth: BTreeMap<Digest, usize> = BTreeMap::new();
-    let mut ready: Vec<Digest> = missing
-        .iter()
-        .filter(|(_, parents)| parents.is_empty())
-        .map(|(digest, _)| *digest)
-        .collect();
-    while let Some(digest) = ready.pop() {
-        let own = depth.get(&digest).copied().unwrap_or_default();
-        depth.insert(digest, own);
-        for child in children.get(&digest).into_iter().flatten() {
-            let deepest = depth.entry(*child).or_default();
-            *deepest = (*deepest).max(own + 1);
-            let open = missing.get_mut(child).expect("every child is an event");
-            open.remove(&digest);
-            if open.is_empty() {
-                ready.push(*child);
-            }
-        }
-    }
-    let complete = depth
-        .into_iter()
-        .filter(|(digest, _)| missing[digest].is_empty());
-    let mut order: Vec<_> = complete.map(|(digest, depth)| (depth, digest)).collect();
-    order.sort_unstable();
-    order.into_iter().map(|(_, digest)| digest).collect()
+/// Folds the history anew. `watch` sees the states on the way, with the
+/// place of the record.
+pub fn refold(history: &TaskHistory, watch: &mut dyn FnMut(usize, Sight, &Task)) {
+    let events: Vec<_> = history.records.iter().map(|record| &record.event).collect();
+    folded(&history.task.id, &events, watch);
 }
 
-fn fold(id: &TaskId, events: Vec<(Checked<Event>, ObjectId)>) -> Option<(Task, Vec<Record>)> {
-    let mut task: Option<Task> = None;
-    let mut records = Vec::with_capacity(events.len());
-    for (event, commit) in events {
-        let refused = event
-            .value()
-            .change
-            .iter()
-            .map(|change| step(&mut task, id, &event, change).err())
-            .collect();
-        records.push(Record {
-            event,
-            commit,
-            refused,
-        });
-    }
-    task.map(|task| (task, records))
-}
-
-/// Applies one change if its signer had the right to it.
-fn step(
-    task: &mut Option<Task>,
+fn folded(
     id: &TaskId,
-    event: &Checked<Event>,
-    change: &Change,
-) -> Result<(), String> {
+    events: &[&Checked<Event>],
+    watch: &mut dyn FnMut(usize, Sight, &Task),
+) -> Folded {
+    let nodes: Vec<_> = events.iter().copied().map(node).collect();
+    fold(
+        id,
+        &nodes,
+        &|index, change, requester| barred(events[index], change, requester),
+        watch,
+    )
+}
+
+fn node(event: &Checked<Event>) -> Node<'_> {
     let value = event.value();
-    let author = Author {
-        principal: &value.signer.principal,
-        key: &value.signer.key,
-        at: &value.signer.at,
-        event: event.digest(),
-    };
-    let creates = matches!(change, Change::Create { .. });
-    let requester = match (&task, change) {
-        (Some(task), _) => task.requester.clone(),
-        (None, Change::Create { requester, .. }) => requester.clone(),
-        (None, _) => return Err("the task does not exist yet".into()),
-    };
-    if creates != value.task.is_none() {
-        return Err("creation must be the first event and only there".into());
+    Node {
+        parents: &value.parents,
+        creates: value.task.is_none(),
+        author: Author {
+            principal: &value.signer.principal,
+            key: &value.signer.key,
+            at: &value.signer.at,
+            event: event.digest(),
+        },
+        changes: &value.change,
     }
+}
+
+/// Why the signer had no right to the change.
+fn barred(event: &Checked<Event>, change: &Change, requester: &Principal) -> Option<String> {
     // It keeps its place in the order: what rests on it is not lost with it.
     // A task that such a key made stays readable; it is named as not believed.
+    let creates = matches!(change, Change::Create { .. });
     if let Some(doubt) = event.reduced.as_ref().filter(|_| !creates) {
-        return Err(doubt.to_string());
+        return Some(doubt.to_string());
     }
-    if !may(&event.actor, change.act(), &requester) {
-        let act: Act = change.act();
-        return Err(format!("{} has no right to {act:?}", event.actor.name()));
-    }
-    match task {
-        None => {
-            *task = Some(
-                Task::create(id.clone(), change, author).map_err(|refusal| refusal.to_string())?,
-            );
-        }
-        Some(task) => task
-            .apply(change, author)
-            .map_err(|refusal| refusal.to_string())?,
-    }
-    Ok(())
+    let act: Act = change.act();
+    let allowed = may(&event.actor, act, requester);
+    (!allowed).then(|| format!("{} has no right to {act:?}", event.actor.name()))
 }

@@ -77,6 +77,9 @@ const fn of_refusal(refusal: &Refusal) -> ExitStatus {
     match refusal {
         Refusal::Value(_) => ExitStatus::Usage,
         Refusal::Held(_) | Refusal::Lease => ExitStatus::Held,
-        Refusal::State { .. } | Refusal::Locked { .. } | Refusal::Creation => ExitStatus::Refused,
+        Refusal::State { .. }
+        | Refusal::Locked { .. }
+        | Refusal::Creation
+        | Refusal::Outweighed { .. } => ExitStatus::Refused,
     }
 }

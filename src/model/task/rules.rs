@@ -3,6 +3,7 @@
 use super::Refusal;
 use crate::model::digest::Digest;
 use crate::model::event::Criterion;
+use crate::model::ids::CriterionId;
 use std::collections::BTreeSet;
 
 /// Longest title in bytes.
@@ -26,10 +27,22 @@ pub fn text_digest(title: &str, mandate: &str, criteria: &[Criterion]) -> Digest
     Digest::of(&bytes)
 }
 
-pub(super) fn overwrite<T: Clone>(field: &mut T, value: Option<&T>) {
-    if let Some(value) = value {
-        field.clone_from(value);
+/// A list in which every id stands once. Where people added criteria at the same time, two may have
+/// one id: the later one in the list gets the lowest that is free.
+pub(super) fn renumbered(mut criteria: Vec<Criterion>) -> Vec<Criterion> {
+    let mut used: BTreeSet<CriterionId> = criteria.iter().map(|one| one.id.clone()).collect();
+    let mut met = BTreeSet::new();
+    for criterion in &mut criteria {
+        if met.insert(criterion.id.clone()) {
+            continue;
+        }
+        let free = (0..).map(CriterionId::at).find(|id| !used.contains(id));
+        let free = free.expect("there are more numbers than criteria");
+        used.insert(free.clone());
+        met.insert(free.clone());
+        criterion.id = free;
     }
+    criteria
 }
 
 pub(super) fn check_title(title: &str) -> Result<(), Refusal> {
