@@ -12,6 +12,7 @@ use crate::model::task::State;
 use crate::store::Store;
 use crate::store::dossier::Dossier;
 use crate::store::identity::holder;
+use crate::store::scan::TaskRefs;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -76,15 +77,19 @@ pub fn inbox(here: &Here) -> Result<Inbox, Error> {
         items: Vec::new(),
         faults: Vec::new(),
     };
-    for (id, tip) in store.task_refs()? {
+    let look = |store: &Store, refs: &TaskRefs| {
         let dossier = store
-            .task_at(&id, tip)
-            .and_then(|history| store.dossier_of(history));
-        match dossier {
-            Ok(dossier) => inbox
-                .items
-                .extend(of_task(&store, &dossier, actor.as_ref())),
-            Err(error) => inbox.faults.push(format!("task {}: {error}", id.short())),
+            .task_at(&refs.id, refs.tip)
+            .and_then(|history| store.dossier_at(history, refs));
+        Ok::<_, Error>(match dossier {
+            Ok(dossier) => Ok(of_task(store, &dossier, actor.as_ref())),
+            Err(error) => Err(format!("task {}: {error}", refs.id.short())),
+        })
+    };
+    for found in store.map_all(&store.listing()?, look, &mut |_| {})? {
+        match found {
+            Ok(item) => inbox.items.extend(item),
+            Err(fault) => inbox.faults.push(fault),
         }
     }
     inbox.items.sort_by(|one, two| two.since.cmp(&one.since));

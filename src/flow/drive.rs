@@ -26,6 +26,7 @@ use crate::model::task::{Flow, Stage, Task};
 use crate::store::Store;
 use crate::store::dossier::Dossier;
 use crate::store::identity::Identity;
+use crate::store::scan::TaskRefs;
 use std::path::Path;
 
 /// Where a drive stopped.
@@ -329,20 +330,17 @@ fn step(
 /// Refuses to write more tests than people keep up with: the policy bounds how many tasks wait.
 fn check_room(store: &Store, id: &TaskId) -> Result<(), Error> {
     let settings = &store.policy.newest().root.acceptance;
-    let mut waiting = 0;
-    for (other, tip) in store.task_refs()? {
-        if other == *id {
-            continue;
-        }
-        let dossier = store.dossier_of(store.task_at(&other, tip)?)?;
-        if matches!(
-            stage::next(&dossier, settings, store.clock.now()),
-            Next::AwaitApproval { .. }
-        ) {
-            waiting += 1;
-        }
-    }
-    if waiting < settings.max_awaiting_approval {
+    let others = store.listing()?.into_iter().filter(|refs| refs.id != *id);
+    let others: Vec<TaskRefs> = others.collect();
+    let waits = |store: &Store, refs: &TaskRefs| {
+        let dossier = store.dossier_at(store.task_at(&refs.id, refs.tip)?, refs)?;
+        let settings = &store.policy.newest().root.acceptance;
+        let next = stage::next(&dossier, settings, store.clock.now());
+        Ok::<_, Error>(matches!(next, Next::AwaitApproval { .. }))
+    };
+    let all = store.map_all(&others, waits, &mut |_| {})?;
+    let waiting = all.into_iter().filter(|waits| *waits).count();
+    if waiting < settings.max_awaiting_approval as usize {
         return Ok(());
     }
     Err(Error::refused(

@@ -97,8 +97,8 @@ impl Repository {
         Ok(found.map(|found| from_gix(found.target())))
     }
 
-    /// All refs whose name starts with `prefix`, which ends with `/`, sorted by name. Symbolic refs
-    /// are left out; one that cannot be read is an error.
+    /// All refs whose name starts with `prefix`, a folder (`refs/x/`) or the beginning of names in one
+    /// (`refs/x/y-`), sorted by name. Symbolic refs are left out; one that cannot be read is an error.
     pub fn list_refs(&self, prefix: &str) -> Result<Vec<(String, ObjectId)>, Error> {
         full_name(&format!("{prefix}x"))?;
         // A listing during which refs were packed may have missed some: take it again.

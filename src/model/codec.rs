@@ -7,6 +7,7 @@ use crate::model::digest::Digest;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fmt::Write as _;
+use toml::de::{DeInteger, DeTable, DeValue};
 use toml_parser::Source;
 use toml_parser::lexer::TokenKind;
 
@@ -63,12 +64,16 @@ pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Error> {
         });
     }
     check_tokens(text)?;
-    let table: toml::Table = toml::from_str(text).map_err(|error| malformed(&error))?;
+    let parsed = DeTable::parse(text).map_err(|error| malformed(&error))?;
+    let table = parsed.get_ref();
     let mut values = 0;
     for value in table.values() {
-        check_value(value, 1, &mut values)?;
+        check_value(value.get_ref(), 1, &mut values)?;
     }
-    match table.get("format").and_then(toml::Value::as_integer) {
+    let format = table
+        .get("format")
+        .and_then(|value| value.get_ref().as_integer());
+    match format.and_then(integer) {
         None => return Err(Error::Malformed("no format number".into())),
         Some(found) if found > FORMAT => {
             return Err(Error::Newer {
@@ -79,7 +84,7 @@ pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Error> {
         Some(FORMAT) => {}
         Some(found) => return Err(Error::Malformed(format!("unknown format {found}"))),
     }
-    toml::from_str(text).map_err(|error| malformed(&error))
+    T::deserialize(toml::Deserializer::from(parsed)).map_err(|error| malformed(&error))
 }
 
 /// Writes a document. The caller signs, hashes and stores exactly these bytes.
@@ -208,7 +213,7 @@ fn is_plain_atom(raw: &str) -> bool {
         || (!digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-fn check_value(value: &toml::Value, depth: usize, count: &mut usize) -> Result<(), Error> {
+fn check_value(value: &DeValue<'_>, depth: usize, count: &mut usize) -> Result<(), Error> {
     *count += 1;
     if *count > MAX_VALUES {
         return Err(Error::TooLarge("values"));
@@ -217,16 +222,22 @@ fn check_value(value: &toml::Value, depth: usize, count: &mut usize) -> Result<(
         return Err(Error::TooLarge("nesting"));
     }
     match value {
-        toml::Value::String(_) | toml::Value::Integer(_) | toml::Value::Boolean(_) => Ok(()),
-        toml::Value::Float(_) => Err(Error::Malformed("a floating point number".into())),
-        toml::Value::Datetime(_) => Err(Error::Malformed("a date".into())),
-        toml::Value::Array(items) => items
+        DeValue::String(_) | DeValue::Boolean(_) => Ok(()),
+        DeValue::Integer(value) if integer(value).is_some() => Ok(()),
+        DeValue::Integer(_) => Err(Error::Malformed("a number of more than 64 bits".into())),
+        DeValue::Float(_) => Err(Error::Malformed("a floating point number".into())),
+        DeValue::Datetime(_) => Err(Error::Malformed("a date".into())),
+        DeValue::Array(items) => items
             .iter()
-            .try_for_each(|item| check_value(item, depth + 1, count)),
-        toml::Value::Table(table) => table
+            .try_for_each(|item| check_value(item.get_ref(), depth + 1, count)),
+        DeValue::Table(table) => table
             .values()
-            .try_for_each(|item| check_value(item, depth + 1, count)),
+            .try_for_each(|item| check_value(item.get_ref(), depth + 1, count)),
     }
+}
+
+fn integer(value: &DeInteger<'_>) -> Option<i64> {
+    i64::from_str_radix(value.as_str(), value.radix()).ok()
 }
 
 #[cfg(test)]

@@ -273,6 +273,11 @@ impl Policy {
             .map(|(_, text, actor)| (actor, text.as_str()))
     }
 
+    /// The OpenSSH text of every key.
+    pub fn key_texts(&self) -> impl Iterator<Item = &str> {
+        self.keys.iter().map(|(_, text, _)| text.as_str())
+    }
+
     /// Every key with its holder.
     pub fn holders(&self) -> impl Iterator<Item = (&Fingerprint, &Actor)> {
         self.keys.iter().map(|(key, _, actor)| (key, actor))

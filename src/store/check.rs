@@ -190,15 +190,12 @@ pub fn check<T: Document>(
         return Err(Doubt::Unsigned);
     }
     let original = Unverified::new(bytes, signature);
-    let key = original
-        .claimed_key()
-        .map_err(|error| Doubt::Bytes(error.to_string()))?;
     let verified = original
-        .verify(T::NAMESPACE, &key, codec::decode::<T>)
+        .verify_claimed(policy.keys(), T::NAMESPACE, codec::decode::<T>)
         .map_err(|error: CheckError<codec::Error>| Doubt::Bytes(error.to_string()))?;
     let document = verified.value();
     let signer = document.signer();
-    let fingerprint = key.fingerprint();
+    let fingerprint = verified.signer().key.fingerprint();
     if signer.key != fingerprint {
         return Err(Doubt::OtherKey {
             named: signer.key.clone(),

@@ -3,6 +3,7 @@
 
 use super::chain::{self, Folder};
 use super::check::{Checked, Document, authorise, check};
+use super::scan::TaskRefs;
 use super::tasks::{Fault, TaskHistory};
 use super::{Error, Store};
 use crate::model::approval::{Action, Approval};
@@ -72,6 +73,12 @@ impl Store {
 
     /// The same for a task that was read already.
     pub fn dossier_of(&self, history: TaskHistory) -> Result<Dossier, Error> {
+        let refs = self.refs_of(&history.task.id, history.tip)?;
+        self.dossier_at(history, &refs)
+    }
+
+    /// The same where its refs are known.
+    pub fn dossier_at(&self, history: TaskHistory, refs: &TaskRefs) -> Result<Dossier, Error> {
         let id = history.task.id.clone();
         let requester = history.task.requester.clone();
         let mut reader = Reader {
@@ -81,14 +88,14 @@ impl Store {
             faults: history.faults.clone(),
             reduced: BTreeSet::new(),
         };
-        let sealed = reader.folders(&self.layout.sealed(&id))?;
+        let sealed = reader.folders(refs.sealed)?;
         let mut seals = reader.documents::<Manifest>(&sealed, true)?;
         seals.sort_by_key(|seal| seal.value().version);
         let reseals = reader.documents::<Reseal>(&sealed, false)?;
-        let (decisions, overruled) = reader.decisions()?;
-        let runs = reader.folders(&self.layout.runs(&id))?;
+        let (decisions, overruled) = reader.decisions(&refs.approvals)?;
+        let runs = reader.folders(refs.runs)?;
         let runs = reader.documents::<Run>(&runs, true)?;
-        let grades = reader.folders(&self.layout.grades(&id))?;
+        let grades = reader.folders(refs.grades)?;
         let grades = reader.documents::<Grade>(&grades, true)?;
         let (faults, reduced) = (reader.faults, reader.reduced);
         Ok(Dossier {
@@ -114,11 +121,11 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn folders(&self, reference: &str) -> Result<Vec<Folder>, Error> {
-        match self.store.head(reference)? {
-            None => Ok(Vec::new()),
-            Some(head) => chain::read(&self.store.repo, head),
-        }
+    fn folders(&self, head: Option<ObjectId>) -> Result<Vec<Folder>, Error> {
+        head.map_or_else(
+            || Ok(Vec::new()),
+            |head| chain::read(&self.store.repo, head),
+        )
     }
 
     /// Documents of one kind. With `required`, a commit that holds neither this kind nor a reseal
@@ -171,9 +178,10 @@ impl Reader<'_> {
     }
 
     /// Decisions that count, and those of the same people that a later one overruled.
-    fn decisions(&mut self) -> Result<(Decisions, Decisions), Error> {
+    fn decisions(&mut self, refs: &[(String, ObjectId)]) -> Result<(Decisions, Decisions), Error> {
         let (mut decisions, mut overruled) = (Vec::new(), Vec::new());
-        for (name, head) in self.store.approval_heads(self.task)? {
+        for (name, head) in refs {
+            let head = *head;
             let folders = chain::read(&self.store.repo, head)?;
             let mut of_ref = self.documents::<Approval>(&folders, true)?;
             // A decision counts only under the name that its own content gives it, so that one
@@ -184,7 +192,7 @@ impl Reader<'_> {
                     .store
                     .layout
                     .approval(self.task, &value.manifest, &value.signer.key);
-                let fits = own == name;
+                let fits = own == *name;
                 if !fits {
                     let doubt =
                         super::check::Doubt::Bytes("it lies under another decision's name".into());

@@ -25,6 +25,19 @@ pub enum RefKind {
     OfTask(TaskId),
 }
 
+/// What a task has beside its events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OfTask {
+    /// Sealed versions.
+    Sealed,
+    /// Runs.
+    Runs,
+    /// Grades.
+    Grades,
+    /// Decisions.
+    Approvals,
+}
+
 /// The prefix in use, and the names below it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
@@ -101,9 +114,24 @@ impl Layout {
         format!("{}grades/{task}", self.prefix)
     }
 
-    /// All decisions.
-    pub fn approvals(&self) -> String {
-        format!("{}approvals/", self.prefix)
+    /// All refs of one kind.
+    pub fn folder(&self, kind: OfTask) -> String {
+        let folder = match kind {
+            OfTask::Sealed => "sealed",
+            OfTask::Runs => "runs",
+            OfTask::Grades => "grades",
+            OfTask::Approvals => "approvals",
+        };
+        format!("{}{folder}/", self.prefix)
+    }
+
+    /// The task that a ref name under [`Layout::folder`] is of.
+    pub fn task_in(&self, kind: OfTask, name: &str) -> Option<TaskId> {
+        let rest = name.strip_prefix(&self.folder(kind))?;
+        match kind {
+            OfTask::Approvals => rest.split_once('-')?.0.parse().ok(),
+            OfTask::Sealed | OfTask::Runs | OfTask::Grades => rest.parse().ok(),
+        }
     }
 
     /// What the names of one task's decisions begin with.
@@ -215,6 +243,19 @@ mod tests {
             layout.approval(&task, &digest, &key),
         ] {
             assert_eq!(kind(&name), Some(RefKind::OfTask(task.clone())), "{name}");
+        }
+        for (of, name) in [
+            (OfTask::Sealed, layout.sealed(&task)),
+            (OfTask::Runs, layout.runs(&task)),
+            (OfTask::Grades, layout.grades(&task)),
+            (OfTask::Approvals, layout.approval(&task, &digest, &key)),
+        ] {
+            assert_eq!(layout.task_in(of, &name), Some(task.clone()), "{name}");
+            assert_eq!(
+                layout.task_in(of, &format!("{name}/x")).is_none(),
+                of != OfTask::Approvals
+            );
+            assert_eq!(layout.task_in(of, &layout.task(&task)), None);
         }
         for name in [
             "refs/heads/main".to_owned(),

@@ -19,6 +19,7 @@ pub mod pins;
 pub mod policy;
 pub mod proposal;
 pub mod reduce;
+pub mod scan;
 pub mod sync;
 pub mod tasks;
 pub mod write;
@@ -29,6 +30,7 @@ use crate::base::clock::Clock;
 use crate::git::Repository;
 use layout::Layout;
 use policy::PolicyHistory;
+use std::sync::Arc;
 
 /// A repository with its verified policy: what every command that reads state starts from.
 #[derive(Debug)]
@@ -38,7 +40,7 @@ pub struct Store {
     /// Names of refs.
     pub layout: Layout,
     /// Every version of the policy, verified.
-    pub policy: PolicyHistory,
+    pub policy: Arc<PolicyHistory>,
     /// The time for new documents.
     pub clock: Clock,
 }
@@ -54,7 +56,7 @@ impl Store {
         Ok(Self {
             repo,
             layout,
-            policy,
+            policy: Arc::new(policy),
             clock,
         })
     }

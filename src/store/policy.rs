@@ -17,7 +17,7 @@ use crate::model::object_id::ObjectId;
 use crate::model::policy::{Members, Policy, Role, Root};
 use crate::model::reduction::{self, Reduction};
 use crate::model::signer::PolicyRef;
-use crate::trust::{Namespace, PublicKey, verify};
+use crate::trust::{KeyRing, Namespace, PublicKey, verify};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Largest signature file.
@@ -36,6 +36,8 @@ pub struct PolicyHistory {
     versions: Vec<Policy>,
     /// Lists of documents that count although their key lost rights, by digest.
     lists: BTreeMap<Digest, BTreeSet<Digest>>,
+    /// The keys of all versions.
+    keys: KeyRing,
 }
 
 impl PolicyHistory {
@@ -56,9 +58,15 @@ impl PolicyHistory {
 
     /// The version that a document names.
     pub fn find(&self, reference: PolicyRef) -> Option<&Policy> {
-        self.versions
-            .iter()
-            .find(|version| version.reference == reference)
+        // Versions are counted from 1 without a gap.
+        let index = usize::try_from(reference.version.checked_sub(1)?).ok()?;
+        let version = self.versions.get(index)?;
+        (version.reference == reference).then_some(version)
+    }
+
+    /// The keys of all versions, to verify signatures with.
+    pub(super) const fn keys(&self) -> &KeyRing {
+        &self.keys
     }
 
     /// Why a document by `key` that names `policy` does not count: the key lost rights in a later
@@ -104,7 +112,11 @@ pub fn load_at(repo: &Repository, head: ObjectId) -> Result<PolicyHistory, Error
             Some(history) => follow(history, &step)?,
         });
     }
-    history.ok_or_else(|| Error::Policy("the chain holds no version".into()))
+    let mut history = history.ok_or_else(|| Error::Policy("the chain holds no version".into()))?;
+    let texts = history.versions.iter().flat_map(Policy::key_texts);
+    // Every text was read as a key when its version was checked.
+    history.keys = texts.filter_map(|text| text.parse().ok()).collect();
+    Ok(history)
 }
 
 /// Verifies a version that is about to be written as it will be verified when it is read.
@@ -470,6 +482,7 @@ fn found(step: &Step) -> Result<PolicyHistory, Error> {
         repo: Digest::of(&step.root_bytes),
         versions: vec![step.policy()?],
         lists: BTreeMap::new(),
+        keys: KeyRing::default(),
     })
 }
 

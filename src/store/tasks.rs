@@ -181,14 +181,14 @@ impl Store {
             found.push(self.task_at(&id, tip)?);
         }
         if found.is_empty() {
-            for (id, tip) in self.task_refs()? {
-                let history = self.task_at(&id, tip)?;
-                if !history.task.external.is_empty()
-                    && history.task.external.eq_ignore_ascii_case(name)
-                {
-                    found.push(history);
-                }
-            }
+            let of_key = |store: &Self, (id, tip): &(TaskId, ObjectId)| {
+                let history = store.task_at(id, *tip)?;
+                let key = &history.task.external;
+                let fits = !key.is_empty() && key.eq_ignore_ascii_case(name);
+                Ok::<_, Error>(fits.then_some(history))
+            };
+            let all = self.map_all(&self.task_refs()?, of_key, &mut |_| {})?;
+            found.extend(all.into_iter().flatten());
         }
         if found.len() > 1 {
             let candidates = found

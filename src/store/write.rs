@@ -96,6 +96,9 @@ impl Store {
             );
             let names: Vec<_> = event.change.iter().map(Change::name).collect();
             let note = names.join(", ");
+            if live.is_none() {
+                self.take_out(id)?;
+            }
             let commit = self.commit(Some(history.tip), &files, identity, &note)?;
             if let Some(arbiter) = &arbiter
                 && !self.submit(arbiter, &reference, commit)?

@@ -120,7 +120,7 @@ impl Agent {
     /// The signature of `key` over `data`, in wire form.
     pub(super) fn sign(&self, key: &PublicKey, data: &[u8]) -> Result<Vec<u8>, AgentError> {
         let mut body = vec![SIGN_REQUEST];
-        put_string(&mut body, &key.wire());
+        put_string(&mut body, key.wire());
         put_string(&mut body, data);
         body.extend(RSA_SHA2_512.to_be_bytes());
         let answer = self.request(&body, SIGN_TIME)?;

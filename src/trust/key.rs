@@ -3,11 +3,13 @@
 use super::wire::Reader;
 use crate::model::ids::Fingerprint;
 use data_encoding::{BASE64, BASE64_NOPAD};
+use ed25519_dalek::VerifyingKey;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use sha2::{Digest as _, Sha256};
 use ssh_key::public::KeyData;
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 /// Longest accepted key text, in bytes (a 4096-bit RSA key needs about 750).
 const MAX_TEXT: usize = 8 << 10;
@@ -83,15 +85,22 @@ pub enum KeyError {
     Weak,
 }
 
-/// An accepted public key.
+/// An accepted public key. Cheap to clone.
 ///
 /// Invariant: the text is canonical (`ALGORITHM BASE64`, no comment), so that two values are equal
 /// exactly when the keys are.
 #[derive(Clone)]
-pub struct PublicKey {
+pub struct PublicKey(Arc<Parts>);
+
+/// A key, and what is computed of it once instead of for each of its signatures.
+struct Parts {
     algorithm: Algorithm,
     text: String,
+    wire: Vec<u8>,
     data: KeyData,
+    /// The curve point of a plain or hardware ed25519 key.
+    point: Option<VerifyingKey>,
+    fingerprint: Fingerprint,
 }
 
 impl PublicKey {
@@ -112,12 +121,15 @@ impl PublicKey {
             return Err(KeyError::Malformed);
         }
         let data = key.key_data().clone();
-        check_strength(&data)?;
-        Ok(Self {
+        let point = check_strength(&data)?;
+        Ok(Self(Arc::new(Parts {
             algorithm,
             text: format!("{algorithm} {}", BASE64.encode(blob)),
+            wire: blob.to_vec(),
             data,
-        })
+            point,
+            fingerprint: fingerprint_of(blob),
+        })))
     }
 
     pub(super) fn from_data(data: &KeyData) -> Result<Self, KeyError> {
@@ -127,38 +139,40 @@ impl PublicKey {
         Self::from_wire(&blob)
     }
 
-    pub(super) const fn data(&self) -> &KeyData {
-        &self.data
+    pub(super) fn data(&self) -> &KeyData {
+        &self.0.data
     }
 
     /// The wire form.
-    pub(super) fn wire(&self) -> Vec<u8> {
-        let base64 = self.text.split(' ').nth(1).unwrap_or_default();
-        BASE64
-            .decode(base64.as_bytes())
-            .expect("the text was encoded by from_wire")
+    pub(super) fn wire(&self) -> &[u8] {
+        &self.0.wire
+    }
+
+    /// The curve point of an ed25519 key, plain or in a token.
+    pub(super) fn point(&self) -> Option<&VerifyingKey> {
+        self.0.point.as_ref()
     }
 
     /// The kind of key.
-    pub const fn algorithm(&self) -> Algorithm {
-        self.algorithm
+    pub fn algorithm(&self) -> Algorithm {
+        self.0.algorithm
     }
 
     /// `ALGORITHM BASE64`, without a comment.
     pub fn as_str(&self) -> &str {
-        &self.text
+        &self.0.text
     }
 
     /// `SHA256:` and 43 characters of base64, as `ssh-keygen -l` prints it.
-    ///
-    /// # Panics
-    /// Never: the text form of 32 bytes is always a fingerprint.
     pub fn fingerprint(&self) -> Fingerprint {
-        let digest = Sha256::digest(self.wire());
-        format!("SHA256:{}", BASE64_NOPAD.encode(&digest))
-            .parse()
-            .expect("a fingerprint is this prefix and the base64 of 32 bytes")
+        self.0.fingerprint.clone()
     }
+}
+
+fn fingerprint_of(wire: &[u8]) -> Fingerprint {
+    format!("SHA256:{}", BASE64_NOPAD.encode(&Sha256::digest(wire)))
+        .parse()
+        .expect("a fingerprint is this prefix and the base64 of 32 bytes")
 }
 
 fn refusal(name: &str) -> KeyError {
@@ -174,10 +188,11 @@ fn refusal(name: &str) -> KeyError {
     }
 }
 
-fn check_strength(data: &KeyData) -> Result<(), KeyError> {
+/// Refuses keys for which anybody can sign. Gives the point of an ed25519 key.
+fn check_strength(data: &KeyData) -> Result<Option<VerifyingKey>, KeyError> {
     match data {
-        KeyData::Ed25519(key) => check_point(&key.0),
-        KeyData::SkEd25519(key) => check_point(&key.public_key().0),
+        KeyData::Ed25519(key) => check_point(&key.0).map(Some),
+        KeyData::SkEd25519(key) => check_point(&key.public_key().0).map(Some),
         // OpenSSH writes points uncompressed; the short form would be a second spelling.
         KeyData::Ecdsa(key) if key.as_sec1_bytes().first() != Some(&4) => Err(KeyError::Malformed),
         KeyData::SkEcdsaSha2NistP256(key) if key.ec_point().as_bytes().first() != Some(&4) => {
@@ -194,18 +209,18 @@ fn check_strength(data: &KeyData) -> Result<(), KeyError> {
             if !odd || e == [1] || e.len() > 4 || n.last().is_none_or(|b| b & 1 == 0) {
                 return Err(KeyError::Weak);
             }
-            Ok(())
+            Ok(None)
         }
-        _ => Ok(()),
+        _ => Ok(None),
     }
 }
 
-fn check_point(bytes: &[u8; 32]) -> Result<(), KeyError> {
-    let key = ed25519_dalek::VerifyingKey::from_bytes(bytes).map_err(|_| KeyError::Malformed)?;
+fn check_point(bytes: &[u8; 32]) -> Result<VerifyingKey, KeyError> {
+    let key = VerifyingKey::from_bytes(bytes).map_err(|_| KeyError::Malformed)?;
     if key.is_weak() {
         return Err(KeyError::Weak);
     }
-    Ok(())
+    Ok(key)
 }
 
 impl FromStr for PublicKey {
@@ -231,19 +246,19 @@ impl FromStr for PublicKey {
 
 impl fmt::Display for PublicKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
+        f.write_str(self.as_str())
     }
 }
 
 impl fmt::Debug for PublicKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "PublicKey({} {})", self.algorithm, self.fingerprint())
+        write!(f, "PublicKey({} {})", self.algorithm(), self.fingerprint())
     }
 }
 
 impl PartialEq for PublicKey {
     fn eq(&self, other: &Self) -> bool {
-        self.text == other.text
+        self.0.text == other.0.text
     }
 }
 
@@ -251,7 +266,7 @@ impl Eq for PublicKey {}
 
 impl std::hash::Hash for PublicKey {
     fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
-        self.text.hash(state);
+        self.0.text.hash(state);
     }
 }
 
@@ -263,13 +278,13 @@ impl PartialOrd for PublicKey {
 
 impl Ord for PublicKey {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.text.cmp(&other.text)
+        self.0.text.cmp(&other.0.text)
     }
 }
 
 impl Serialize for PublicKey {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&self.text)
+        serializer.serialize_str(self.as_str())
     }
 }
 

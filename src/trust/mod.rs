@@ -28,4 +28,4 @@ pub use namespace::Namespace;
 pub use program::ProgramError;
 pub use signer::{SignError, Signer};
 pub use verified::{CheckError, SignedBy, Unverified, Verified};
-pub use verify::{MAX_SIGNATURE, SignatureError, claimed_key, verify};
+pub use verify::{KeyRing, MAX_SIGNATURE, SignatureError, claimed_key, verify, verify_claimed};

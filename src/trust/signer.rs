@@ -104,7 +104,7 @@ impl Signer {
     ) -> Result<Vec<u8>, SignError> {
         let signature = sign(&signed_data(namespace.as_str(), Hash::Sha512, message))?;
         let sig = SshSig {
-            key: self.public.wire(),
+            key: self.public.wire().to_vec(),
             namespace: namespace.as_str().to_owned(),
             hash: Hash::Sha512,
             signature,

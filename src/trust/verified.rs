@@ -2,7 +2,7 @@
 
 use super::key::PublicKey;
 use super::namespace::Namespace;
-use super::verify::{SignatureError, claimed_key, verify};
+use super::verify::{KeyRing, SignatureError, claimed_key, verify, verify_claimed};
 use crate::model::digest::Digest;
 
 /// Why bytes did not become a [`Verified`] value.
@@ -27,7 +27,7 @@ pub struct SignedBy {
 
 /// A value parsed from bytes after their signature was verified.
 ///
-/// Invariant: only [`Verified::check`] makes one. It proves possession of `key`, not authority:
+/// Invariant: only [`Verified::check`] and [`Unverified::verify_claimed`] make one. It proves possession of `key`, not authority:
 /// whether that key may say this is decided in `store` with the policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verified<T> {
@@ -46,13 +46,20 @@ impl<T> Verified<T> {
         parse: impl FnOnce(&[u8]) -> Result<T, E>,
     ) -> Result<Self, CheckError<E>> {
         verify(key, namespace, bytes, signature)?;
+        Self::parsed(bytes, namespace, key.clone(), parse)
+    }
+
+    /// What becomes of bytes whose signature was verified.
+    fn parsed<E>(
+        bytes: &[u8],
+        namespace: Namespace,
+        key: PublicKey,
+        parse: impl FnOnce(&[u8]) -> Result<T, E>,
+    ) -> Result<Self, CheckError<E>> {
         Ok(Self {
             value: parse(bytes).map_err(CheckError::Parse)?,
             digest: Digest::of(bytes),
-            signer: SignedBy {
-                key: key.clone(),
-                namespace,
-            },
+            signer: SignedBy { key, namespace },
         })
     }
 
@@ -118,5 +125,16 @@ impl Unverified {
         parse: impl FnOnce(&[u8]) -> Result<T, E>,
     ) -> Result<Verified<T>, CheckError<E>> {
         Verified::check(&self.bytes, &self.signature, namespace, key, parse)
+    }
+
+    /// The same against the key that the signature names. `keys` saves reading a known one again.
+    pub fn verify_claimed<T, E>(
+        &self,
+        keys: &KeyRing,
+        namespace: Namespace,
+        parse: impl FnOnce(&[u8]) -> Result<T, E>,
+    ) -> Result<Verified<T>, CheckError<E>> {
+        let key = verify_claimed(keys, namespace, &self.bytes, &self.signature)?;
+        Verified::parsed(&self.bytes, namespace, key, parse)
     }
 }

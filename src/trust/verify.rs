@@ -7,6 +7,7 @@ use super::wire::{Malformed, Reader};
 use ed25519_dalek::Verifier as _;
 use sha2::{Digest as _, Sha256};
 use ssh_key::public::KeyData;
+use std::collections::BTreeMap;
 
 /// Longest signature that is read, in bytes.
 pub const MAX_SIGNATURE: usize = 8 << 10;
@@ -81,12 +82,7 @@ pub fn verify(
     signature: &[u8],
 ) -> Result<(), SignatureError> {
     let sig = parse(signature)?;
-    if sig.namespace != namespace.as_str() {
-        return Err(SignatureError::WrongNamespace {
-            wanted: namespace,
-            found: printable(&sig.namespace),
-        });
-    }
+    check_namespace(&sig, namespace)?;
     if sig.key != key.wire() {
         let found = PublicKey::from_wire(&sig.key).map_err(SignatureError::Key)?;
         return Err(SignatureError::WrongKey {
@@ -94,6 +90,56 @@ pub fn verify(
             found: found.fingerprint().to_string(),
         });
     }
+    verify_parsed(key, &sig, message)
+}
+
+/// Checks that `signature` is for `namespace`, over exactly `message`, and by the key that it names,
+/// which is returned. Whose key that is, the caller must ask.
+pub fn verify_claimed(
+    keys: &KeyRing,
+    namespace: Namespace,
+    message: &[u8],
+    signature: &[u8],
+) -> Result<PublicKey, SignatureError> {
+    let sig = parse(signature)?;
+    let key = match keys.get(&sig.key) {
+        Some(key) => key.clone(),
+        None => PublicKey::from_wire(&sig.key).map_err(SignatureError::Key)?,
+    };
+    check_namespace(&sig, namespace)?;
+    verify_parsed(&key, &sig, message)?;
+    Ok(key)
+}
+
+/// Keys that were read before. Which keys are in it changes how fast a signature is verified, and
+/// nothing else.
+#[derive(Debug, Clone, Default)]
+pub struct KeyRing(BTreeMap<Vec<u8>, PublicKey>);
+
+impl KeyRing {
+    fn get(&self, wire: &[u8]) -> Option<&PublicKey> {
+        self.0.get(wire)
+    }
+}
+
+impl FromIterator<PublicKey> for KeyRing {
+    fn from_iter<I: IntoIterator<Item = PublicKey>>(keys: I) -> Self {
+        let keys = keys.into_iter();
+        Self(keys.map(|key| (key.wire().to_vec(), key)).collect())
+    }
+}
+
+fn check_namespace(sig: &SshSig, wanted: Namespace) -> Result<(), SignatureError> {
+    if sig.namespace == wanted.as_str() {
+        return Ok(());
+    }
+    Err(SignatureError::WrongNamespace {
+        wanted,
+        found: printable(&sig.namespace),
+    })
+}
+
+fn verify_parsed(key: &PublicKey, sig: &SshSig, message: &[u8]) -> Result<(), SignatureError> {
     let data = signed_data(&sig.namespace, sig.hash, message);
     verify_raw(key, &data, &sig.signature)
 }
@@ -124,10 +170,10 @@ fn verify_raw(key: &PublicKey, data: &[u8], signature: &[u8]) -> Result<(), Sign
     };
     reader.finish()?;
     match key.data() {
-        KeyData::Ed25519(public) => verify_ed25519(&public.0, data, body),
+        KeyData::Ed25519(_) => verify_ed25519(key, data, body),
         KeyData::SkEd25519(public) => {
             let data = token_data(public.application(), trailer, data)?;
-            verify_ed25519(&public.public_key().0, &data, body)
+            verify_ed25519(key, &data, body)
         }
         KeyData::SkEcdsaSha2NistP256(public) => {
             token_data(public.application(), trailer, data)?;
@@ -163,11 +209,12 @@ fn token_data(application: &str, trailer: &[u8], data: &[u8]) -> Result<Vec<u8>,
 }
 
 /// Strict: refuses keys of small order and signatures with a second spelling.
-fn verify_ed25519(key: &[u8; 32], data: &[u8], body: &[u8]) -> Result<(), SignatureError> {
+fn verify_ed25519(key: &PublicKey, data: &[u8], body: &[u8]) -> Result<(), SignatureError> {
     let signature =
         ed25519_dalek::Signature::from_slice(body).map_err(|_| SignatureError::Malformed)?;
-    ed25519_dalek::VerifyingKey::from_bytes(key)
-        .and_then(|key| key.verify_strict(data, &signature))
+    let point = key.point().ok_or(SignatureError::Mismatch)?;
+    point
+        .verify_strict(data, &signature)
         .map_err(|_| SignatureError::Mismatch)
 }
 

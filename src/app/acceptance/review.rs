@@ -19,6 +19,7 @@ use crate::model::run::{Run, RunOutcome, RunRole};
 use crate::store::Store;
 use crate::store::dossier::{Dossier, Held};
 use crate::store::identity::holder;
+use crate::store::scan::TaskRefs;
 use crate::trust::AskPassphrase;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -253,20 +254,20 @@ pub fn dossier(store: &Store, name: Option<&str>) -> Result<Dossier, Error> {
 pub(super) fn dossier_where(
     store: &Store,
     name: Option<&str>,
-    waits: impl Fn(&Next) -> bool,
+    waits: impl Fn(&Next) -> bool + Sync,
     what: &str,
 ) -> Result<Dossier, Error> {
     if let Some(name) = name {
         return Ok(store.dossier_of(store.find_task(name)?)?);
     }
-    let settings = &store.policy.newest().root.acceptance;
-    let mut waiting = Vec::new();
-    for (id, tip) in store.task_refs()? {
-        let dossier = store.dossier_of(store.task_at(&id, tip)?)?;
-        if waits(&stage::next(&dossier, settings, store.clock.now())) {
-            waiting.push(dossier);
-        }
-    }
+    let waiting = |store: &Store, refs: &TaskRefs| {
+        let dossier = store.dossier_at(store.task_at(&refs.id, refs.tip)?, refs)?;
+        let settings = &store.policy.newest().root.acceptance;
+        let next = stage::next(&dossier, settings, store.clock.now());
+        Ok::<_, Error>(waits(&next).then_some(dossier))
+    };
+    let all = store.map_all(&store.listing()?, waiting, &mut |_| {})?;
+    let mut waiting: Vec<Dossier> = all.into_iter().flatten().collect();
     match waiting.len() {
         1 => Ok(waiting.remove(0)),
         0 => Err(flow::Error::refused(

@@ -16,6 +16,7 @@ use crate::store::identity::{holder, is_machine};
 use crate::store::{self, Store, pins, policy};
 use crate::trust::{Candidate, MachineKey, MachineRole};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How long the remote may take.
@@ -106,7 +107,7 @@ fn open(here: &Here, repo: Repository) -> Result<Store, Box<(Repository, Error)>
         Ok((layout, policy)) => Ok(Store {
             repo,
             layout,
-            policy,
+            policy: Arc::new(policy),
             clock: here.clock,
         }),
         Err(error) => Err(Box::new((repo, error))),

@@ -12,6 +12,7 @@ use crate::store::layout::{BRANCH_PREFIX, DEFAULT_PREFIX, Layout};
 use crate::store::{Store, pins, policy};
 use crate::trust::{Candidate, MachineKey, MachineRole};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How long the remote may take to answer.
@@ -42,7 +43,7 @@ pub(super) fn find(
     let store = Store {
         repo,
         layout,
-        policy,
+        policy: Arc::new(policy),
         clock: here.clock,
     };
     Ok(Some((store, fetched_from)))

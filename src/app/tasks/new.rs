@@ -160,10 +160,11 @@ impl KnownKeys {
     fn new(store: &Store, drafts: &[Draft]) -> Result<Self, Error> {
         let mut keys = Vec::new();
         if drafts.iter().any(|draft| draft.key.is_some()) {
-            for (id, tip) in store.task_refs()? {
-                let task = store.task_at(&id, tip)?.task;
-                keys.push(task.external.to_ascii_lowercase());
-            }
+            let key = |store: &Store, (id, tip): &(TaskId, ObjectId)| {
+                let task = store.task_at(id, *tip)?.task;
+                Ok::<_, Error>(task.external.to_ascii_lowercase())
+            };
+            keys = store.map_all(&store.task_refs()?, key, &mut |_| {})?;
         }
         Ok(Self(keys))
     }

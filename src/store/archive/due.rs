@@ -1,6 +1,7 @@
 //! Which tasks are to be archived: ended for as long as the policy says.
 
 use crate::model::ids::TaskId;
+use crate::model::object_id::ObjectId;
 use crate::store::tasks::TaskHistory;
 use crate::store::{Error, Store};
 use jiff::{SignedDuration, Timestamp};
@@ -24,15 +25,16 @@ impl Store {
         let age = SignedDuration::from_hours(i64::from(days) * 24);
         let mut found = BTreeSet::new();
         let live = self.task_refs()?;
-        for (id, tip) in &live {
+        let is_due = |store: &Self, (id, tip): &(TaskId, ObjectId)| {
             // One that can't be read is named by others; it stays.
-            if let Ok(history) = self.task_at(id, *tip)
-                && history.task.state.is_terminal()
-                && last(&history).is_none_or(|at| now.duration_since(at) >= age)
-            {
-                found.insert(id.clone());
-            }
-        }
+            let due = store.task_at(id, *tip).is_ok_and(|history| {
+                let old = last(&history).is_none_or(|at| now.duration_since(at) >= age);
+                history.task.state.is_terminal() && old
+            });
+            Ok::<_, Error>(due.then(|| id.clone()))
+        };
+        let all = self.map_all(&live, is_due, &mut |_| {})?;
+        found.extend(all.into_iter().flatten());
         let live: BTreeSet<_> = live.into_iter().map(|(id, _)| id).collect();
         for (name, _) in self.repo.list_refs(self.layout.prefix())? {
             if let Some(id) = self.layout.owner(&name).filter(|id| !live.contains(id))

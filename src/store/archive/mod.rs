@@ -15,6 +15,7 @@ mod listing;
 
 pub use listing::Heads;
 
+use super::layout::OfTask;
 use super::{Error, Store, high_water};
 use crate::git::{self, Expected, Repository};
 use crate::model::ids::TaskId;
@@ -54,7 +55,7 @@ impl Store {
         let prefix = self.layout.approvals_of(id);
         let archived = self.archived(id)?.into_iter();
         let named = archived.map(|(own, head)| (format!("{}{own}", self.layout.prefix()), head));
-        let live = self.repo.list_refs(&self.layout.approvals())?;
+        let live = self.repo.list_refs(&self.layout.approvals_of(id))?;
         // A live one comes later and takes the place of what the archive has.
         let all = named.chain(live);
         Ok(all.filter(|(name, _)| name.starts_with(&prefix)).collect())
@@ -86,7 +87,9 @@ impl Store {
     /// Ended or not is not asked here.
     pub fn archive(&self, tasks: &[TaskId]) -> Result<(), Error> {
         let mut by_archive: BTreeMap<String, BTreeMap<TaskId, Heads>> = BTreeMap::new();
-        let approvals = self.repo.list_refs(&self.layout.approvals())?;
+        let approvals = self
+            .repo
+            .list_refs(&self.layout.folder(OfTask::Approvals))?;
         for id in tasks {
             let heads = self.live_heads(id, &approvals)?;
             // What rests on a task is found through it.
@@ -106,10 +109,29 @@ impl Store {
         Ok(())
     }
 
+    /// Brings what rests on a task back from the archive, for a new event that brings the task back.
+    pub(super) fn take_out(&self, id: &TaskId) -> Result<(), Error> {
+        for (own, head) in self.archived(id)? {
+            let name = format!("{}{own}", self.layout.prefix());
+            if name == self.layout.task(id) {
+                continue;
+            }
+            match self
+                .repo
+                .update_ref(&name, Expected::Absent, Some(head), "archive")
+            {
+                // Somebody has it back already.
+                Ok(()) | Err(git::Error::Conflict { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
     /// Deletes the refs of a task that its archive reaches.
     pub(super) fn drop_archived(&self, id: &TaskId) -> Result<(), Error> {
         let archived = self.archived(id)?;
-        let approvals = self.repo.list_refs(&self.layout.approvals())?;
+        let approvals = self.repo.list_refs(&self.layout.approvals_of(id))?;
         for (own, head) in self.live_heads(id, &approvals)? {
             let name = format!("{}{own}", self.layout.prefix());
             let Some(kept) = archived.get(&own) else {
