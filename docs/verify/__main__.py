@@ -11,7 +11,7 @@ import re, sys
 sys.dont_write_bytecode = True
 from approvals import approvals
 from claims import changed_paths, grade_claims, manifest_claims, matches, rules, run_claims, scale
-from documents import BROKEN, R, blob, check, digest, documents, file, git, may, need, table, tree, words
+from documents import BROKEN, R, blob, check, commit, digest, documents, file, git, may, need, table, tree, words
 from events import history, text_digest
 from policy import pins, policy
 
@@ -85,8 +85,7 @@ def trailers(message):
 
 def delivery(task, run, grade, canaries, runs):
     to, result = task.delivery, run.doc.get("result") if run else None
-    head, message = git("cat-file", "commit", to["commit"]).decode(errors="replace").split("\n\n", 1)
-    head = [line.split() for line in head.splitlines() if line.startswith(("tree ", "parent "))]
+    head, message = commit(to["commit"])
     wanted = {"Task": task.id, "Run": to["run"], "Grade": to.get("grade"), "Manifest": to.get("manifest")}
     if grade:
         levels = (f"{name}={grade.doc[name]}" for name in ("trust", "verdict", "secrecy"))

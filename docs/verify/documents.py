@@ -32,13 +32,21 @@ def git(*args):
     need(not out.returncode, out.stderr.decode(errors="replace").strip() or f"git {args[0]} fails")
     return out.stdout
 
+def named(oid):  # never an option of git
+    need(re.fullmatch(r"[0-9a-f]{40}|[0-9a-f]{64}", oid), f"{oid!r} names no object")
+    return oid
+
 @functools.cache
 def blob(oid):
-    return git("cat-file", "blob", oid)
+    return git("cat-file", "blob", named(oid))
+
+def commit(oid):  # its tree and parents, and its message
+    head, message = git("cat-file", "commit", named(oid)).decode(errors="replace").split("\n\n", 1)
+    return [line.split() for line in head.splitlines() if line.startswith(("tree ", "parent "))], message
 
 @functools.cache
 def tree(oid, *how):  # name -> mode, object
-    rows = (row.split(b"\t", 1) for row in git("ls-tree", "-z", *how, oid).split(b"\0") if row)
+    rows = (row.split(b"\t", 1) for row in git("ls-tree", "-z", *how, named(oid)).split(b"\0") if row)
     return {name.decode(errors="surrogateescape"): tuple(meta.decode().split()[::2]) for meta, name in rows}
 
 def commits(ref):  # with their files, parents first, without joins
@@ -79,6 +87,7 @@ def fingerprint(key):
     return "SHA256:" + base64.b64encode(hashlib.sha256(base64.b64decode(key.split()[1])).digest()).decode().strip("=")
 
 def signed(data, signature, name, who, key):  # by this key, for this kind of document
+    need(re.fullmatch(r"[a-z0-9][a-z0-9._@-]{0,63}", who), f"{who!r} is no principal")
     with tempfile.TemporaryDirectory() as scratch:
         (signers := Path(scratch, "signers")).write_text(f"{who} {' '.join(key.split()[:2])}\n")
         (beside := Path(scratch, "signature")).write_bytes(signature)
@@ -113,14 +122,14 @@ def believe(data, signature, name, task, requester):
 
 def documents(ref, name, task, requester=None):  # the believed ones; a fault for each of the others
     found, other = [], {"manifest": "reseal.toml", "reseal": "manifest.toml"}.get(name)
-    for commit, files in commits(ref):
+    for oid, files in commits(ref):
         if name + ".toml" not in files:
-            check(other in files, f"commit {commit[:12]}", f"it holds no {name}.toml")
+            check(other in files, f"commit {oid[:12]}", f"it holds no {name}.toml")
             continue
         try:
             one = believe(file(files, name + ".toml"), file(files, name + ".sig") or b"", name, task, requester)
-            one.files, one.commit = files, commit
+            one.files, one.commit = files, oid
             found.append(one)
         except BROKEN as doubt:
-            check(False, f"{name} in commit {commit[:12]}", doubt)
+            check(False, f"{name} in commit {oid[:12]}", doubt)
     return found

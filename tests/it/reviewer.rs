@@ -122,7 +122,8 @@ fn an_approval_with_something_wrong_in_it_is_named_and_has_no_effect() {
             .replace("$(opened | zstd -dc | tar -t | grep -c '^files/')", "0")
     };
     let other = format!("sha256:{}", "ab".repeat(32));
-    let cases: [(usize, &dyn Fn(String) -> String, &str); 3] = [
+    type Case<'a> = (usize, &'a dyn Fn(String) -> String, &'a str);
+    let cases: [Case<'_>; 3] = [
         (
             0,
             &|script| {

@@ -133,6 +133,55 @@ fn a_grade_of_another_patch_or_base() {
 }
 
 #[test]
+fn a_grade_that_differs_from_its_manifest() {
+    grade(
+        &|grade| grade.after_code = true,
+        "disagrees with its manifest on whether code was seen first",
+    );
+    grade(&|grade| grade.counts.expected = 3, "it expects 3 tests");
+}
+
+#[test]
+fn another_grade_of_the_same_patch_that_says_the_opposite() {
+    let forged = Forged::honest();
+    let (store, host) = (forged.store(), forged.world.host());
+    let grader = hangar::store::identity::Identity::of(&store.policy, host.grader.signer());
+    let mut against = forged.dossier().grades[0].value().clone();
+    against.accepted = false;
+    against.reasons = vec!["1 test fails".into()];
+    against.test[0].outcome = TestOutcome::Failed;
+    against.counts.passed = 1;
+    against.counts.failed = 1;
+    let add = |grade: &Grade| {
+        let grader = grader.as_ref().unwrap();
+        store
+            .append_document(&forged.grades(), grader, grade, Vec::new(), "x")
+            .unwrap()
+    };
+    // A void one says nothing.
+    let void = Grade {
+        void: true,
+        ..against.clone()
+    };
+    add(&void);
+    forged.task().is_yes();
+    let written = add(&against);
+    forged
+        .task()
+        .names("grade", "says the opposite of the same patch");
+    let adjudicate = Change::Adjudicate {
+        stands: forged.dossier().grades[0].digest(),
+        falls: vec![written.digest],
+        reason: "a broken machine".into(),
+    };
+    let alice = forged.world.person(&store);
+    store
+        .change_task(&forged.id, &alice, |_| Ok(vec![adjudicate.clone()]))
+        .unwrap();
+    forged.task().is_yes();
+}
+
+#[test]
 fn a_grade_that_overlooks_a_protected_path() {
     let edit = |manifest: &mut Manifest| manifest.plan.protected = vec!["calc.sh".into()];
     let forged = Forged::new(&Plot::manifest(&edit));
@@ -265,6 +314,20 @@ fn a_run_whose_result_is_another_tree() {
     );
     result(&|result| result.patch = result.listing, "patch id");
     result(&|result| result.changed = 7, "counts the changed paths");
+}
+
+#[test]
+fn a_run_that_is_no_completed_implementation() {
+    use hangar::model::run::{RunOutcome, RunRole};
+    run(
+        &|run| run.outcome = RunOutcome::Interrupted,
+        "no completed implementation",
+    );
+    run(
+        &|run| run.role = RunRole::Writer,
+        "no completed implementation",
+    );
+    run(&|run| run.manifest = None, "under the delivered manifest");
 }
 
 #[test]
