@@ -11,6 +11,7 @@ pub mod harness;
 pub mod here;
 pub mod inbox;
 pub mod keys;
+mod landed;
 mod notices;
 pub mod policy;
 pub mod setup;

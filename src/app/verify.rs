@@ -3,20 +3,20 @@
 mod in_toto;
 mod pin;
 
-use super::{Error, Here, keys, sync};
+use super::{Error, Here, keys, landed, sync};
 use crate::flow::verify::{
     self, Fault, Link, LinkName, LinkState, Report, RevisionAnswer, Sameness,
 };
 use crate::git;
 use crate::model::ids::TaskId;
 use crate::model::object_id::ObjectId;
-use crate::model::task::Task;
+use crate::model::task::{State, Task};
 use crate::seal::Identity;
 use crate::store::{self, Store};
 use crate::trust::{MachineKey, MachineRole};
 use schemars::JsonSchema;
 use serde::Serialize;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub use in_toto::{Statement, statement};
 
@@ -90,8 +90,28 @@ pub fn verify(here: &Here, subject: Subject<'_>) -> Result<Answer, Error> {
             revision(here, &store, commit, &identities, &mut answer)?;
         }
     }
+    note_bases(here, &store, &mut answer);
     answer.accepted = answer.faults.is_empty() && holds(&answer, subject);
     Ok(answer)
+}
+
+/// Notes where the base of a task that is open or done was not landed. It is no fault: what is verified
+/// is the patch.
+fn note_bases(here: &Here, store: &Store, answer: &mut Answer) {
+    let remote = landed::remote(here);
+    let mut known = BTreeMap::new();
+    for report in &mut answer.tasks {
+        let ended = matches!(
+            report.state,
+            None | Some(State::Failed | State::Rejected | State::Deleted)
+        );
+        if let Some(base) = report.base.filter(|_| !ended) {
+            let note = known
+                .entry(base)
+                .or_insert_with(|| landed::unlanded(store, &remote, base));
+            report.notes.extend(note.clone());
+        }
+    }
 }
 
 /// Whether what was asked for is acceptable, apart from faults that belong to no task.
@@ -240,9 +260,9 @@ fn revision(
     identities: &[Identity],
     answer: &mut Answer,
 ) -> Result<(), Error> {
-    let remote = pin::remote(here);
+    let remote = landed::remote(here);
     let found = verify::revision(store, commit, &|branch| {
-        pin::branch_tips(store, &remote, branch)
+        landed::branch_tips(store, &remote, branch)
     })?;
     if let Some(task) = &found.task
         && store.head(&store.layout.task(task))?.is_some()

@@ -3,12 +3,15 @@
 use super::common::founded::clock;
 use super::common::git::git;
 use super::flow::world::World;
+use hangar::flow::host::Host;
 use hangar::flow::{Error, claim};
 use hangar::git::Repository;
 use hangar::model::ids::TaskId;
+use hangar::model::policy::{Machine, MachineRole};
 use hangar::model::reduction::Why;
 use hangar::store::Store;
 use hangar::store::proposal;
+use hangar::trust::{self, MachineKey};
 use std::path::{Path, PathBuf};
 
 /// A repository, the hub that its policy names, and another clone.
@@ -20,6 +23,11 @@ struct Arbitrated {
 
 impl Arbitrated {
     fn new(arbiter: bool) -> Self {
+        Self::with_workers(arbiter, &[])
+    }
+
+    /// With more machines of alice in the policy.
+    fn with_workers(arbiter: bool, workers: &[MachineKey]) -> Self {
         let world = World::new(&[("calc.sh", "echo 0\n"), ("hangar.toml", "format = 1\n")]);
         let store = world.store();
         let root = world.dir.path();
@@ -27,6 +35,9 @@ impl Arbitrated {
         if arbiter {
             let named = |_: &mut _, members: &mut hangar::model::policy::Members| {
                 members.arbiter.clone_from(&hub);
+                members
+                    .machine
+                    .extend(workers.iter().enumerate().map(machine));
                 Ok::<(), hangar::store::Error>(())
             };
             let draft = proposal::next_version(&store, Why::Retired, named).unwrap();
@@ -47,6 +58,18 @@ impl Arbitrated {
             second,
             tasks,
         }
+    }
+
+    /// One more clone of the hub.
+    fn another(&self, name: &str) -> PathBuf {
+        let root = self.world.dir.path();
+        git(root, &["clone", "-q", "hub.git", name]);
+        let dir = root.join(name);
+        git(
+            &dir,
+            &["fetch", "-q", "origin", "refs/hangar/*:refs/hangar/*"],
+        );
+        dir
     }
 
     fn store(dir: &Path) -> Store {
@@ -79,6 +102,58 @@ impl Arbitrated {
         both.map(|(one, two)| usize::from(one) + usize::from(two))
             .collect()
     }
+}
+
+fn machine((number, key): (usize, &MachineKey)) -> Machine {
+    Machine {
+        name: format!("worker-{}", number + 3).parse().unwrap(),
+        role: MachineRole::Worker,
+        owner: "alice".parse().unwrap(),
+        public: key.public().as_str().into(),
+    }
+}
+
+#[test]
+#[ignore = "heavy: twenty clones claim at one time"]
+fn of_twenty_clones_that_claim_a_task_exactly_one_gets_it() {
+    let keys = tempfile::tempdir().unwrap();
+    let key = |number: usize| {
+        let dir = keys.path().join(number.to_string());
+        MachineKey::load_or_create(&dir, trust::MachineRole::Worker).unwrap()
+    };
+    let workers: Vec<_> = (0..20).map(key).collect();
+    let arbitrated = Arbitrated::with_workers(true, &workers);
+    let name = |number: usize| format!("clone-{number}");
+    let clones: Vec<_> = (0..20).map(|at| arbitrated.another(&name(at))).collect();
+    let won: Vec<Vec<TaskId>> = std::thread::scope(|scope| {
+        let arbitrated = &arbitrated;
+        let race = |(dir, worker): (PathBuf, MachineKey)| {
+            scope.spawn(move || {
+                let store = Arbitrated::store(&dir);
+                let host = Host {
+                    worker,
+                    ..arbitrated.world.host()
+                };
+                let mut won = Vec::new();
+                for id in &arbitrated.tasks {
+                    match claim::take(&host, &store, id) {
+                        Ok(_) => won.push(id.clone()),
+                        Err(Error::Held { .. }) => {}
+                        Err(error) => panic!("{error}"),
+                    }
+                }
+                won
+            })
+        };
+        let threads: Vec<_> = clones.into_iter().zip(workers).map(race).collect();
+        let threads = threads.into_iter();
+        threads.map(|thread| thread.join().unwrap()).collect()
+    });
+    let mut won: Vec<_> = won.into_iter().flatten().collect();
+    won.sort();
+    let mut tasks = arbitrated.tasks.clone();
+    tasks.sort();
+    assert_eq!(won, tasks, "one winner for each task");
 }
 
 #[test]

@@ -308,3 +308,21 @@ fn a_demo_that_is_gone_afterwards_names_no_folder() {
     validate("demo", &view);
     assert!(view.get("repository").is_none());
 }
+
+#[test]
+fn the_card_names_a_base_that_was_never_landed() {
+    let place = Place::new();
+    place.seal();
+    let card = place.json("review", &["review", "KAN-1"], 0);
+    assert_eq!(card["unlanded"], Value::Null);
+    let git = |args: &[&str]| place.env.git(&place.dir, args);
+    git(&["branch", "aside"]);
+    let other = git(&["commit-tree", "-m", "another root", "main^{tree}"]);
+    git(&["update-ref", "refs/heads/main", &other]);
+    let card = place.json("review", &["review", "KAN-1"], 0);
+    let unlanded = card["unlanded"].as_str().unwrap();
+    assert!(unlanded.contains("was never landed on main"), "{card}");
+    let text = place.env.hangar(&place.dir, &["review", "KAN-1"]).success();
+    let text = text.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains(unlanded), "{text}");
+}

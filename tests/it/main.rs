@@ -6,6 +6,7 @@
     reason = "tests start programs and write files of their own, and stop where they can't go on"
 )]
 
+mod apart;
 mod arbiter;
 mod archive;
 mod badinput;
@@ -44,6 +45,7 @@ mod harness_sandbox;
 mod inbox;
 mod kill;
 mod kill_scene;
+mod partition;
 mod patch_approval;
 mod race;
 mod reviewer;

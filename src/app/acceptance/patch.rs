@@ -3,7 +3,7 @@
 
 use super::decide::fits;
 use super::run::{GradeWords, words};
-use crate::app::{Error, Here, sync};
+use crate::app::{Error, Here, landed, sync};
 use crate::base::files;
 use crate::flow;
 use crate::flow::decide;
@@ -39,6 +39,9 @@ pub struct PatchCard {
     pub by: Principal,
     /// The commit that it changes.
     pub base: ObjectId,
+    /// Why nothing says that the base was ever landed; absent where the default branch holds it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unlanded: Option<String>,
     /// The tree that it makes.
     pub tree: ObjectId,
     /// Paths that changed, all together.
@@ -97,6 +100,7 @@ pub fn review(here: &Here, task: Option<&str>) -> Result<PatchCard, Error> {
         patch: subject.patch,
         by: run.value().signer.principal.clone(),
         base: subject.base,
+        unlanded: landed::unlanded(&store, &landed::remote(here), subject.base),
         tree: subject.tree,
         changed: changes.len(),
         grade: dossier

@@ -2,7 +2,7 @@
 
 use super::changes::Changes;
 use crate::app::here::choose as choose_key;
-use crate::app::{Error, Here, keys, sync};
+use crate::app::{Error, Here, keys, landed, sync};
 use crate::base::files;
 use crate::base::words;
 use crate::flow;
@@ -12,6 +12,7 @@ use crate::model::digest::Digest;
 use crate::model::event::Criterion;
 use crate::model::ids::{Alias, TaskId};
 use crate::model::manifest::{BaseStatus, Counts, Manifest, Writer};
+use crate::model::object_id::ObjectId;
 use crate::model::outcome::FailureClass;
 use crate::model::plan::Plan;
 use crate::model::policy::{Actor, Role};
@@ -46,6 +47,11 @@ pub struct Card {
     pub superseded_by: Option<u32>,
     /// Whether it was sealed after code was seen.
     pub after_code: bool,
+    /// The commit that the work starts from.
+    pub base: ObjectId,
+    /// Why nothing says that the base was ever landed; absent where the default branch holds it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unlanded: Option<String>,
     /// Criteria with their tests.
     pub criteria: Vec<CardCriterion>,
     /// Tests outside every criterion.
@@ -200,6 +206,7 @@ pub fn review(here: &Here, wanted: &Wanted, ask: &mut AskPassphrase<'_>) -> Resu
         changes,
         diff,
         transcript,
+        unlanded: landed::unlanded(&store, &landed::remote(here), seal.value().base),
     };
     Ok(card(&dossier, seal, &opened, beside))
 }
@@ -514,6 +521,7 @@ struct Beside {
     changes: Option<Changes>,
     diff: Option<String>,
     transcript: Option<String>,
+    unlanded: Option<String>,
 }
 
 fn card(dossier: &Dossier, seal: &Held<Manifest>, opened: &Opened, beside: Beside) -> Card {
@@ -558,6 +566,8 @@ fn card(dossier: &Dossier, seal: &Held<Manifest>, opened: &Opened, beside: Besid
         stale: manifest.text != task.text_digest(),
         superseded_by: dossier.superseded_by(seal),
         after_code: manifest.after_code,
+        base: manifest.base,
+        unlanded: beside.unlanded,
         criteria: criteria.collect(),
         others: opened.criteria.others().iter().filter_map(test).collect(),
         sentinels: opened

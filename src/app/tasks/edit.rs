@@ -71,6 +71,8 @@ pub fn edit(
     let mut changed = Vec::new();
     store.change_task(&id, &identity, |history| {
         let task = &history.task;
+        let mut old_tags = task.tags.clone();
+        old_tags.sort();
         let change = Change::Edit {
             title: differs(edits.title.as_ref(), &task.title),
             mandate: differs(edits.mandate.as_ref(), &task.mandate),
@@ -80,7 +82,7 @@ pub fn edit(
                 .map(|texts| renumbered(task, texts))
                 .filter(|new| *new != task.criteria),
             priority: differs(edits.priority.as_ref(), &task.priority),
-            tags: differs(new_tags.as_ref(), &task.tags),
+            tags: differs(new_tags.as_ref(), &old_tags),
             base: differs(new_base.as_ref(), &task.base),
         };
         changed = fields(&change);

@@ -1,10 +1,11 @@
 //! `hangar task log`: the history of a task's documents.
 
 use super::order;
+use super::rounds;
 use super::show::faults;
 use crate::app::{Error, Here};
 use crate::base::words::count;
-use crate::model::approval::Action;
+use crate::model::approval::{Action, Approval};
 use crate::model::digest::Digest;
 use crate::model::event::Change;
 use crate::model::ids::{Principal, TaskId};
@@ -45,6 +46,12 @@ pub struct Entry {
     /// Why changes of it had no effect.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub refused: Vec<String>,
+    /// Fields that somebody else set at the same time, and whose value counts.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub beside: Vec<String>,
+    /// Whether its signer took it back by a later one.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub withdrawn: bool,
     /// SHA-256 of its bytes.
     pub digest: Digest,
     /// The commit that holds it.
@@ -65,6 +72,7 @@ pub fn log(here: &Here, name: &str) -> Result<TaskLog, Error> {
 /// Every document as a line, each after those that it rests on.
 pub(super) fn entries(dossier: &Dossier) -> Vec<Entry> {
     let mut all: Vec<Entry> = dossier.history.records.iter().map(event).collect();
+    beside(&dossier.history.records, &mut all);
     all.extend(dossier.seals.iter().map(|seal| {
         let (version, counts) = (seal.value().version, seal.value().counts);
         let what = format!(
@@ -79,18 +87,15 @@ pub(super) fn entries(dossier: &Dossier) -> Vec<Entry> {
         let recipients = count(reseal.value().recipients.len(), "recipient", "recipients");
         entry(reseal, format!("resealed to {recipients}"), None)
     }));
-    all.extend(dossier.decisions.iter().map(|held| {
-        let approval = held.value();
-        let word = match approval.action {
-            Action::Approve => "approved",
-            Action::Reject => "rejected",
-        };
-        let what = format!("{word} version {}", approval.version);
-        entry(held, what, Some(&approval.reason))
+    all.extend(dossier.overruled.iter().map(|held| Entry {
+        withdrawn: true,
+        ..decision(held)
     }));
-    all.extend(dossier.runs.iter().map(|held| {
+    all.extend(dossier.decisions.iter().map(decision));
+    let names = rounds::names(dossier);
+    all.extend(dossier.runs.iter().zip(names).map(|(held, name)| {
         let run = held.value();
-        let what = format!("{} round {}: {}", run.role, run.round, outcome(run.outcome));
+        let what = format!("{name}: {}", outcome(run.outcome));
         entry(held, what, Some(&run.note))
     }));
     all.extend(dossier.grades.iter().map(|held| {
@@ -108,6 +113,39 @@ pub(super) fn entries(dossier: &Dossier) -> Vec<Entry> {
         entry(held, what, None)
     }));
     order::by_cause(dossier, all)
+}
+
+/// Marks on both sides that a field was set at the same time. The events are in order, so of two the
+/// later one stands.
+fn beside(records: &[Record], entries: &mut [Entry]) {
+    for (at, record) in records.iter().enumerate() {
+        for other in &record.beside {
+            let winner = &record.event.value().signer.principal;
+            let field = other.field;
+            entries[at].beside.push(format!(
+                "{field}: {} set it at the same time; this value stands",
+                other.by
+            ));
+            let lost = records[..at]
+                .iter()
+                .position(|one| one.event.digest() == other.event);
+            if let Some(lost) = lost {
+                entries[lost].beside.push(format!(
+                    "{field}: {winner} set it at the same time, and that value stands"
+                ));
+            }
+        }
+    }
+}
+
+fn decision(held: &Held<Approval>) -> Entry {
+    let approval = held.value();
+    let word = match approval.action {
+        Action::Approve => "approved",
+        Action::Reject => "rejected",
+    };
+    let what = format!("{word} version {}", approval.version);
+    entry(held, what, Some(&approval.reason))
 }
 
 fn outcome(outcome: crate::model::run::RunOutcome) -> &'static str {
@@ -129,6 +167,8 @@ fn entry<T: Document>(held: &Held<T>, what: String, text: Option<&String>) -> En
         what,
         text: text.filter(|text| !text.is_empty()).cloned(),
         refused: Vec::new(),
+        beside: Vec::new(),
+        withdrawn: false,
         digest: held.digest(),
         commit: held.commit,
     }
@@ -145,6 +185,8 @@ fn event(record: &Record) -> Entry {
         what: words.join(", "),
         text: Some(texts.join("\n\n")).filter(|text| !text.is_empty()),
         refused: record.refused.iter().flatten().cloned().collect(),
+        beside: Vec::new(),
+        withdrawn: false,
         digest: record.event.digest(),
         commit: record.commit,
     }

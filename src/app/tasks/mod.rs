@@ -8,4 +8,5 @@ pub mod list;
 pub mod log;
 pub mod new;
 mod order;
+mod rounds;
 pub mod show;

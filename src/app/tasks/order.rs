@@ -2,10 +2,12 @@
 //! documents that have nothing to do with each other.
 
 use super::log::Entry;
+use super::rounds;
+use crate::model::approval::{Action, Approval};
 use crate::model::digest::Digest;
 use crate::model::event::Change;
 use crate::model::manifest::Writer;
-use crate::model::run::RunRole;
+use crate::model::run::{Kind, Run, RunRole};
 use crate::store::dossier::{Dossier, Held};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
@@ -50,11 +52,20 @@ fn causes(dossier: &Dossier) -> Causes {
     for reseal in &dossier.reseals {
         add(reseal.digest(), &mut [reseal.value().manifest].into_iter());
     }
-    for held in &dossier.decisions {
-        add(held.digest(), &mut [held.value().manifest].into_iter());
+    for held in dossier.decisions.iter().chain(&dossier.overruled) {
+        // What the same person took back by it.
+        let by_same = |other: &&Held<Approval>| {
+            other.value().signer.key == held.value().signer.key
+                && other.value().manifest == held.value().manifest
+        };
+        let taken_back = dossier.overruled.iter().filter(by_same).map(Held::digest);
+        let taken_back = taken_back.take_while(|digest| *digest != held.digest());
+        let mut rests_on = taken_back.chain([held.value().manifest]);
+        add(held.digest(), &mut rests_on);
     }
     let mut before: Option<Digest> = None;
-    for held in &dossier.runs {
+    let versions = rounds::versions(dossier);
+    for (held, version) in dossier.runs.iter().zip(versions) {
         let run = held.value();
         // One chain holds them all. A later round begins with what the grade of the one before said.
         let graded = before.filter(|_| run.role == RunRole::Implementer);
@@ -65,7 +76,12 @@ fn causes(dossier: &Dossier) -> Causes {
                 .find(|grade| grade.value().run == Some(before));
             grade.map(Held::digest)
         });
-        let mut rests_on = first().chain(before).chain(run.manifest).chain(graded);
+        let begun = began(dossier, run, version);
+        let mut rests_on = first()
+            .chain(before)
+            .chain(run.manifest)
+            .chain(graded)
+            .chain(begun);
         add(held.digest(), &mut rests_on);
         before = Some(held.digest());
     }
@@ -77,6 +93,30 @@ fn causes(dossier: &Dossier) -> Causes {
         before = Some(held.digest());
     }
     causes
+}
+
+/// What a run begins on besides what it names: the use of the approvals, for an implementer; for a
+/// writer, the rejections of earlier versions until then.
+fn began(dossier: &Dossier, run: &Run, version: Option<u32>) -> Vec<Digest> {
+    let Some(manifest) = run.manifest else {
+        let rejects = |held: &&Held<Approval>| held.value().action == Action::Reject;
+        let before = |held: &&Held<Approval>| {
+            held.value().signer.at <= run.started && Some(held.value().version) < version
+        };
+        let decisions = dossier.decisions.iter().filter(rejects).filter(before);
+        let writes = run.role == RunRole::Writer;
+        return decisions.filter(|_| writes).map(Held::digest).collect();
+    };
+    let uses =
+        |change: &Change| matches!(change, Change::Consume { manifest: of, .. } if *of == manifest);
+    let mut records = dossier.history.records.iter();
+    let first = records.find(|record| record.event.value().change.iter().any(uses));
+    let agents = run.kind == Kind::Agent;
+    first
+        .filter(|_| agents)
+        .map(|record| record.event.digest())
+        .into_iter()
+        .collect()
 }
 
 /// Documents that a change names.
@@ -147,6 +187,8 @@ mod tests {
             what: name.into(),
             text: None,
             refused: Vec::new(),
+            beside: Vec::new(),
+            withdrawn: false,
             digest: Digest::of(name.as_bytes()),
             commit: "0".repeat(40).parse().unwrap(),
         }

@@ -10,7 +10,7 @@ use crate::model::manifest::Counts;
 use crate::model::object_id::ObjectId;
 use crate::model::outcome::{Secrecy, Trust, Verdict};
 use crate::model::policy::Acceptance;
-use crate::model::task::{Flow, Mode, Stage, State, Task};
+use crate::model::task::{Beside, Flow, Mode, Stage, State, Task};
 use crate::store::dossier::{Dossier, Held};
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -56,6 +56,9 @@ pub struct TaskView {
     pub requester: Principal,
     /// Claimed time of creation.
     pub created: String,
+    /// Values that somebody set at the same time as the one above; the next edit settles it.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub beside: Vec<BesideView>,
     /// Who holds it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub worker: Option<Principal>,
@@ -76,6 +79,22 @@ pub struct TaskView {
     /// Documents that are not believed, each with the reason. Never hidden.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub faults: Vec<String>,
+}
+
+/// A value that gave way to one that was set at the same time, by people who did not know of each
+/// other.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct BesideView {
+    /// `title`, `mandate`, `priority` or `base`.
+    pub field: String,
+    /// The value that does not count.
+    pub value: String,
+    /// Who set it.
+    pub by: Principal,
+    /// Claimed time.
+    pub at: String,
+    /// By which event.
+    pub event: Digest,
 }
 
 /// What has to happen next.
@@ -235,6 +254,7 @@ fn view(dossier: &Dossier, settings: &Acceptance, now: Timestamp) -> TaskView {
         tags: task.tags.clone(),
         requester: task.requester.clone(),
         created: task.created.clone(),
+        beside: task.beside().into_iter().map(beside).collect(),
         worker: task.claim.as_ref().map(|claim| claim.worker.clone()),
         versions: versions(dossier, settings, now),
         grades: dossier.grades.iter().map(grade).collect(),
@@ -242,6 +262,16 @@ fn view(dossier: &Dossier, settings: &Acceptance, now: Timestamp) -> TaskView {
         summary: some(&task.summary),
         timeline: entries(dossier),
         faults: faults(dossier),
+    }
+}
+
+fn beside(beside: Beside) -> BesideView {
+    BesideView {
+        field: beside.field.to_owned(),
+        value: beside.value,
+        by: beside.by,
+        at: beside.at,
+        event: beside.event,
     }
 }
 

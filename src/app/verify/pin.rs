@@ -1,10 +1,10 @@
 //! What says that the policy on the refs is the right one. Never the revision under verification:
 //! whoever wrote that could have written another policy too.
 
+use crate::app::landed::{branch_tips, remote};
 use crate::app::{Error, Here};
 use crate::base::words;
 use crate::flow::verify::{Fault, Link, LinkName, LinkState};
-use crate::git::Repository;
 use crate::model::object_id::ObjectId;
 use crate::store::{Store, pins};
 
@@ -59,43 +59,4 @@ pub(super) fn check(
         state,
         detail,
     })
-}
-
-/// The remote's name. Where the user's configuration can't be read, the usual one: verifying needs
-/// nothing of a user.
-pub(super) fn remote(here: &Here) -> String {
-    here.remote().unwrap_or_else(|_| "origin".to_owned())
-}
-
-/// Tips of a branch, as the remote last showed it, then here. Without a name: the default branch.
-pub(super) fn branch_tips(store: &Store, remote: &str, branch: Option<&str>) -> Vec<ObjectId> {
-    let repo = &store.repo;
-    let names: Vec<String> = match branch {
-        Some(branch) => {
-            let branch = branch.strip_prefix("refs/heads/").unwrap_or(branch);
-            vec![
-                format!("refs/remotes/{remote}/{branch}"),
-                format!("refs/heads/{branch}"),
-            ]
-        }
-        None => default_names(repo, remote),
-    };
-    // A name that is not there, or is not well formed, is no tip.
-    let tips = names.iter().filter_map(|name| repo.resolve(name).ok());
-    tips.collect()
-}
-
-fn default_names(repo: &Repository, remote: &str) -> Vec<String> {
-    let mut names = vec![format!("refs/remotes/{remote}/HEAD")];
-    let branches = [
-        repo.config_value("init.defaultBranch").unwrap_or_default(),
-        "main".to_owned(),
-        "master".to_owned(),
-    ];
-    let branches = branches.iter().filter(|name| !name.is_empty());
-    for branch in branches {
-        names.push(format!("refs/remotes/{remote}/{branch}"));
-        names.push(format!("refs/heads/{branch}"));
-    }
-    names
 }

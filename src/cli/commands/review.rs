@@ -129,6 +129,10 @@ fn patch_text(card: &PatchCard) -> String {
         "It changes what configures CI, hooks, Git or hangar itself. The tests say".into(),
         "nothing about that, so an approver must sign it before it is delivered:".into(),
     ];
+    if let Some(unlanded) = &card.unlanded {
+        let text = format!("Note: {}.", escape::line(unlanded));
+        out.extend([String::new(), paint(Label::Attention, text)]);
+    }
     for change in &card.guarded {
         out.extend([
             String::new(),
@@ -213,6 +217,10 @@ fn head(card: &Card) -> Vec<String> {
     }
     if card.after_code {
         out.push(paint(Label::Attention, "Sealed after code was seen."));
+    }
+    if let Some(unlanded) = &card.unlanded {
+        let text = format!("Note: {}.", escape::line(unlanded));
+        out.push(paint(Label::Attention, text));
     }
     if !card.mandate.is_empty() {
         out.extend([

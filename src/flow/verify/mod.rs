@@ -59,6 +59,9 @@ pub struct Report {
     /// Where it is in its life; absent when the history can't be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<State>,
+    /// The commit that the work starts from; absent when the history can't be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub base: Option<ObjectId>,
     /// What was delivered; absent when nothing was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delivered: Option<DeliveredView>,
@@ -166,6 +169,7 @@ fn unreadable(id: &TaskId, place: &str, reason: String) -> Report {
         key: None,
         title: None,
         state: None,
+        base: None,
         delivered: None,
         links: sheet.links,
         valid_then: false,
@@ -223,6 +227,7 @@ fn report(case: &Case<'_>, sheet: Sheet) -> Report {
         key: Some(task.external.clone()).filter(|key| !key.is_empty()),
         title: Some(task.title.clone()),
         state: Some(task.state),
+        base: Some(task.base),
         delivered,
         valid_then,
         acceptable_now: valid_then && sheet.faults.is_empty(),

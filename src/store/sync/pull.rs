@@ -5,12 +5,14 @@ use super::plan::{self, Relation, Sides, Step};
 use super::report::{NotApplied, Report};
 use super::{Wanted, tracking};
 use crate::git::{self, Expected};
+use crate::model::digest::Digest;
 use crate::model::ids::TaskId;
 use crate::model::object_id::ObjectId;
 use crate::store::chain;
 use crate::store::join::join;
 use crate::store::layout::{BRANCH_PREFIX, DEFAULT_PREFIX, RefKind};
 use crate::store::policy::PolicyHistory;
+use crate::store::tasks::TaskHistory;
 use crate::store::{Error, Store, high_water, pins, policy, proposal};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -110,11 +112,15 @@ pub(super) fn pull(
         }
         if let Some(task) = take(&store, kind, name, *sides, report)? {
             let old = sides.here.or_else(|| here.remove(name));
-            touched.entry(task).or_insert_with(Vec::new).extend(old);
+            let known: &mut Known = touched.entry(task).or_default();
+            known.heads.extend(old);
+            if matches!(kind, RefKind::Task(_)) {
+                known.events = old;
+            }
         }
     }
-    for (task, old) in touched {
-        if let Err(error) = look(&store, &task, &old, report) {
+    for (task, known) in touched {
+        if let Err(error) = look(&store, &task, &known, report) {
             report.not_taken(&store.layout.task(&task), &error);
         }
     }
@@ -325,18 +331,24 @@ pub(super) fn readable(store: &Store, kind: &RefKind, target: ObjectId) -> Resul
     }
 }
 
-/// Reports what came for a task and has no effect.
-fn look(store: &Store, task: &TaskId, old: &[ObjectId], report: &mut Report) -> Result<(), Error> {
-    let mut known = BTreeSet::new();
-    for head in old {
-        known.extend(
-            chain::read(&store.repo, *head)?
-                .into_iter()
-                .map(|one| one.commit),
-        );
+/// What of a task was here before.
+#[derive(Debug, Default)]
+struct Known {
+    /// Heads of its refs.
+    heads: Vec<ObjectId>,
+    /// The head of its events.
+    events: Option<ObjectId>,
+}
+
+/// Reports what came for a task and has no effect, and what was here and has none any more.
+fn look(store: &Store, task: &TaskId, known: &Known, report: &mut Report) -> Result<(), Error> {
+    let mut commits = BTreeSet::new();
+    for head in &known.heads {
+        let folders = chain::read(&store.repo, *head)?;
+        commits.extend(folders.into_iter().map(|one| one.commit));
     }
     let dossier = store.dossier(task)?;
-    let new = |commit: &ObjectId| !known.contains(commit);
+    let new = |commit: &ObjectId| !commits.contains(commit);
     let faults = dossier.faults.iter().filter(|fault| new(&fault.commit));
     report
         .not_applied
@@ -344,21 +356,7 @@ fn look(store: &Store, task: &TaskId, old: &[ObjectId], report: &mut Report) -> 
             task: task.clone(),
             fault: fault.clone(),
         }));
-    for record in dossier
-        .history
-        .records
-        .iter()
-        .filter(|one| new(&one.commit))
-    {
-        let refused = record.refused.iter().flatten();
-        report
-            .not_applied
-            .extend(refused.map(|why| NotApplied::Refused {
-                task: task.clone(),
-                event: record.event.digest(),
-                why: why.clone(),
-            }));
-    }
+    refused(store, task, &dossier.history, known, report)?;
     let pending = dossier.history.pending.iter().filter(|commit| new(commit));
     report
         .not_applied
@@ -366,5 +364,46 @@ fn look(store: &Store, task: &TaskId, old: &[ObjectId], report: &mut Report) -> 
             task: task.clone(),
             commit: *commit,
         }));
+    Ok(())
+}
+
+/// Reports changes without effect that had not been without it here before.
+fn refused(
+    store: &Store,
+    task: &TaskId,
+    history: &TaskHistory,
+    known: &Known,
+    report: &mut Report,
+) -> Result<(), Error> {
+    let without_effect = |history: &TaskHistory| -> BTreeSet<(Digest, usize)> {
+        let mut found = BTreeSet::new();
+        for record in &history.records {
+            let refused = record.refused.iter().enumerate();
+            let refused = refused.filter(|(_, why)| why.is_some());
+            found.extend(refused.map(|(at, _)| (record.event.digest(), at)));
+        }
+        found
+    };
+    let now = without_effect(history);
+    if now.is_empty() {
+        return Ok(());
+    }
+    // Something that was done here may be outweighed by what came.
+    let before = match known.events {
+        Some(head) => without_effect(&store.task_at(task, head)?),
+        None => BTreeSet::new(),
+    };
+    for record in &history.records {
+        let event = record.event.digest();
+        for (at, why) in record.refused.iter().enumerate() {
+            if let Some(why) = why.as_ref().filter(|_| !before.contains(&(event, at))) {
+                report.not_applied.push(NotApplied::Refused {
+                    task: task.clone(),
+                    event,
+                    why: why.clone(),
+                });
+            }
+        }
+    }
     Ok(())
 }

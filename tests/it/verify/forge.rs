@@ -27,6 +27,11 @@ impl Forged {
     pub(crate) fn new(plot: &Plot<'_>) -> Self {
         let world = World::new(&[("calc.sh", "echo 0\n"), ("hangar.toml", CONFIG)]);
         let id = world.task(&world.store(), "Subtract", &["5 3 prints 2"]);
+        Self::of(world, id, plot)
+    }
+
+    /// The documents of a task that is queued in this world.
+    pub(crate) fn of(world: World, id: TaskId, plot: &Plot<'_>) -> Self {
         let forged = Self { world, id };
         forged.link_keys();
         plot.carry_out(&forged.world, &forged.id);

@@ -3,11 +3,11 @@
 mod answer;
 mod archived;
 mod documents;
-mod forge;
+pub(crate) mod forge;
 mod forged;
 mod making;
 mod moved;
-mod plot;
+pub(crate) mod plot;
 mod policy;
 mod revisions;
 mod rewritten;

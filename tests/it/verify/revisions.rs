@@ -215,3 +215,37 @@ fn an_exported_statement_names_commit_and_documents() {
     let commit = forged.git(&["rev-parse", "hangar/KAN-80"]);
     assert_eq!(out.json["subject"][0]["digest"]["gitCommit"], commit);
 }
+
+/// A commit without parents that holds what the base holds.
+fn unrelated(forged: &Forged) -> String {
+    forged.git(&["commit-tree", "-m", "another root", "main^{tree}"])
+}
+
+#[test]
+fn a_base_that_was_never_landed_is_a_note_and_no_fault() {
+    let forged = Forged::honest();
+    let note = "was never landed on main, as far as this clone knows";
+    let answer = forged.task();
+    answer.is_yes();
+    assert!(!answer.text.contains("never landed"), "{}", answer.text);
+    let base = forged.git(&["rev-parse", "main"]);
+    assert_eq!(answer.json["tasks"][0]["base"], base.as_str());
+
+    // The base is on a branch of its own.
+    forged.git(&["branch", "aside", "main"]);
+    forged.git(&["update-ref", "refs/heads/main", &unrelated(&forged)]);
+    let answer = forged.task();
+    answer.is_yes();
+    assert!(answer.text.contains(note), "{}", answer.text);
+    // The remote has it on its own.
+    forged.git(&["update-ref", "refs/remotes/origin/main", &base]);
+    let answer = forged.task();
+    assert!(!answer.text.contains("never landed"), "{}", answer.text);
+    // No branch that could be the default one.
+    forged.git(&["update-ref", "-d", "refs/remotes/origin/main"]);
+    forged.git(&["update-ref", "-d", "refs/heads/main"]);
+    let answer = forged.task();
+    answer.is_yes();
+    let unknown = "this clone knows no default branch";
+    assert!(answer.text.contains(unknown), "{}", answer.text);
+}

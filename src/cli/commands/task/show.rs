@@ -1,7 +1,9 @@
 //! `hangar task show`
 
 use crate::app::tasks::log::Entry;
-use crate::app::tasks::show::{DecisionView, GradeView, NextStep, TaskView, VersionView, show};
+use crate::app::tasks::show::{
+    BesideView, DecisionView, GradeView, NextStep, TaskView, VersionView, show,
+};
 use crate::base::words::count;
 use crate::cli::args::TaskArg;
 use crate::cli::{CliError, ExitStatus, context::Context};
@@ -36,6 +38,10 @@ fn text(view: &TaskView) -> String {
     out.push(paint(Label::Heading, escape::line(&view.title)));
     out.push(String::new());
     head(view, &mut out);
+    if !view.beside.is_empty() {
+        section(&mut out, "Set at the same time, not in force");
+        out.extend(view.beside.iter().map(beside));
+    }
     if let Some(summary) = &view.summary {
         section(&mut out, "Why it ended");
         out.push(indented(summary));
@@ -109,6 +115,20 @@ fn head(view: &TaskView, out: &mut Vec<String>) {
             format!("{} to {branch}", delivery.commit.short()),
         );
     }
+}
+
+/// A value that gave way; of a mandate the first line.
+fn beside(beside: &BesideView) -> String {
+    let first = beside.value.lines().next().unwrap_or_default();
+    format!(
+        "  {:<10} {}  {}",
+        beside.field,
+        escape::line(first),
+        paint(
+            Label::Dim,
+            format!("by {}, {}", beside.by, escape::line(&beside.at))
+        )
+    )
 }
 
 fn section(out: &mut Vec<String>, name: &str) {
@@ -194,6 +214,14 @@ pub(super) fn line(entry: &Entry, names: usize, out: &mut Vec<String>) {
             text.lines()
                 .map(|line| format!("      {}", escape::line(line))),
         );
+    }
+    if entry.withdrawn {
+        let text = "withdrawn: who signed it decided anew";
+        out.push(format!("      {}", paint(Label::Attention, text)));
+    }
+    for beside in &entry.beside {
+        let text = paint(Label::Attention, escape::line(beside));
+        out.push(format!("      {text}"));
     }
     for refused in &entry.refused {
         let text = format!("refused, no effect: {}", escape::line(refused));
