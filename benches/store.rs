@@ -1,6 +1,7 @@
-//! Reading state from refs: list, check and fold at several sizes, one task, one document; and what
-//! appending one event costs. Anchors: `git for-each-ref` over the same refs, `git log` over the
-//! same commits, `ssh-keygen -Y verify` on one document.
+//! Reading state from refs: list, check and fold at several sizes, with and without the index, one
+//! task, one document; and what appending one event costs. Anchors: `git for-each-ref` over the same
+//! refs, `git log` over the same commits, `ssh-keygen -Y verify` and `git verify-commit` on one
+//! document.
 
 #[path = "common/anchor.rs"]
 mod anchor;
@@ -10,14 +11,21 @@ mod git;
 mod tasks;
 
 use criterion::{BenchmarkId, Criterion, Throughput};
+use hangar::app::tasks::list;
+use hangar::app::{Here, Notices};
 use hangar::base::files;
+use hangar::config::paths::Env;
 use hangar::model::event::{Change, Event};
+use hangar::model::ids::TaskId;
+use hangar::model::object_id::ObjectId;
 use hangar::store::check::check;
 use hangar::store::identity::Identity;
+use hangar::store::{self, Store};
 use hangar::trust::Namespace;
 use std::cell::OnceCell;
-use std::fs::File;
+use std::fs::{self, File};
 use std::hint::black_box;
+use std::path::Path;
 use std::process::Stdio;
 use tasks::{EVENTS, Lying, Scene};
 
@@ -47,8 +55,21 @@ impl Lazy {
     }
 }
 
-/// Reads every task with a store that was opened anew: nothing is remembered from before.
+/// Reads every task with a store that was opened anew, on all processors: nothing is remembered from
+/// before.
 fn fold_all(scene: &Scene) -> usize {
+    let store = scene.store();
+    let refs = store.task_refs().expect("refs are listed");
+    let events = |store: &Store, (id, tip): &(TaskId, ObjectId)| {
+        let history = store.task_at(id, *tip)?;
+        Ok::<_, store::Error>(history.records.len())
+    };
+    let all = store.map_all(&refs, events, &mut |_| {});
+    all.expect("all are read").into_iter().sum()
+}
+
+/// The same on one.
+fn fold_all_alone(scene: &Scene) -> usize {
     let store = scene.store();
     let refs = store.task_refs().expect("refs are listed");
     let events = refs.iter().map(|(id, tip)| {
@@ -56,6 +77,19 @@ fn fold_all(scene: &Scene) -> usize {
         history.records.len()
     });
     events.sum()
+}
+
+/// What `hangar task list` does before it prints.
+fn task_list(scene: &Scene) -> usize {
+    let here = Here {
+        dir: scene.repo.clone(),
+        env: Env::new(),
+        clock: tasks::clock(),
+        offline: true,
+        notices: Notices::default(),
+    };
+    let list = list::list(&here, &list::Filter::default(), &mut |_, _| {});
+    list.expect("they are listed").tasks.len()
 }
 
 fn reading(criterion: &mut Criterion, lazy: &Lazy) {
@@ -84,11 +118,31 @@ fn reading(criterion: &mut Criterion, lazy: &Lazy) {
         let scene = lazy.get();
         bencher.iter(|| assert_eq!(fold_all(scene), lazy.count * EVENTS));
     });
+    group.bench_function(BenchmarkId::new("hangar-one-thread", &name), |bencher| {
+        let scene = lazy.get();
+        bencher.iter(|| assert_eq!(fold_all_alone(scene), lazy.count * EVENTS));
+    });
     // Reads the same commits and trees, and checks no signature.
     group.bench_function(BenchmarkId::new("anchor-git-log", &name), |bencher| {
         let dir = &lazy.get().repo;
         let args = ["log", "--glob=refs/hangar/tasks", "--name-only"];
         bencher.iter(|| git::run(dir, &args));
+    });
+    group.finish();
+
+    let mut group = criterion.benchmark_group("task-list");
+    group.bench_function(BenchmarkId::new("hangar-with-index", &name), |bencher| {
+        let scene = lazy.get();
+        bencher.iter(|| assert_eq!(task_list(scene), lazy.count));
+    });
+    group.bench_function(BenchmarkId::new("hangar-without-index", &name), |bencher| {
+        let scene = lazy.get();
+        let remove = || {
+            // Not there the first time.
+            let _ = fs::remove_file(scene.repo.join(".git/hangar/index.db"));
+        };
+        let size = criterion::BatchSize::PerIteration;
+        bencher.iter_batched(remove, |()| assert_eq!(task_list(scene), lazy.count), size);
     });
     group.finish();
 
@@ -132,6 +186,20 @@ fn document(criterion: &mut Criterion, lazy: &Lazy) {
             anchor::run(command.stdin(Stdio::from(document)));
         });
     });
+    group.bench_function("anchor-git-verify-commit", |bencher| {
+        let scene = lazy.get();
+        let at = |name: &str| scene.path(name).display().to_string();
+        let allowed = format!("alice {}\n", scene.person.public().as_str());
+        files::write_atomic(&scene.path("allowed"), allowed.as_bytes(), 0o600).expect("a file");
+        let key = format!("user.signingKey={}", at("alice/worker"));
+        let allowed = format!("gpg.ssh.allowedSignersFile={}", at("allowed"));
+        let sign = ["-c", "gpg.format=ssh", "-c", &key, "-c", "user.name=alice"];
+        let commit = ["commit", "-q", "-S", "--allow-empty", "-m", "signed"];
+        let email = ["-c", "user.email=alice@example.com"];
+        git::run(&scene.repo, &[&sign[..], &email, &commit].concat());
+        let verify = ["-c", &allowed, "verify-commit", "HEAD"];
+        bencher.iter(|| git::run(&scene.repo, &verify));
+    });
     group.finish();
 }
 
@@ -157,7 +225,21 @@ fn appending(criterion: &mut Criterion, lazy: &Lazy) {
     group.finish();
 }
 
+/// Makes the repository of a figure of whole commands, for `benches/listing`, and nothing else.
+fn lay(dir: &Path, count: usize) {
+    let scene = Scene::new(count, Lying::Packed);
+    fs::rename(&scene.repo, dir).expect("it is moved: take a folder on the same file system");
+}
+
 fn main() {
+    if let Some(dir) = std::env::var_os("HANGAR_BENCH_LAY") {
+        let count = std::env::var("HANGAR_BENCH_TASKS").ok();
+        let count = count.and_then(|count| count.parse().ok());
+        return lay(
+            Path::new(&dir),
+            count.expect("HANGAR_BENCH_TASKS is a number"),
+        );
+    }
     let mut criterion = Criterion::default().sample_size(10).configure_from_args();
     let scenes = [
         Lazy::new(100, Lying::Packed),

@@ -80,7 +80,8 @@ pub(crate) fn create(title: &str, base: Result<Option<ObjectId>, Error>) -> Chan
     }
 }
 
-fn clock() -> Clock {
+/// The time of every document.
+pub(crate) fn clock() -> Clock {
     Clock::Fixed("2026-01-02T03:04:05Z".parse().expect("it is a time"))
 }
 

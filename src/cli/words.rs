@@ -1,6 +1,7 @@
 //! Fixed words of the domain as argument values: listed in help and completed by shells.
 
-use crate::model::task::{Mode, Stage, State};
+use crate::app::tasks::list::Standing;
+use crate::model::task::{Mode, Stage};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use std::str::FromStr;
 
@@ -14,13 +15,6 @@ where
     })
 }
 
-/// States of a task.
-pub(super) fn state() -> impl TypedValueParser<Value = State> {
-    words(&[
-        "draft", "queued", "assigned", "working", "done", "failed", "rejected", "deleted",
-    ])
-}
-
 /// Stages of a task that is worked on.
 pub(super) fn stage() -> impl TypedValueParser<Value = Stage> {
     words(&[
@@ -31,6 +25,27 @@ pub(super) fn stage() -> impl TypedValueParser<Value = Stage> {
         "implementing",
         "verifying",
         "delivering",
+    ])
+}
+
+/// States of a task, and the stages of one that is worked on.
+pub(super) fn standing() -> impl TypedValueParser<Value = Standing> {
+    words(&[
+        "draft",
+        "queued",
+        "assigned",
+        "working",
+        "writing",
+        "checking",
+        "sealing",
+        "awaiting-approval",
+        "implementing",
+        "verifying",
+        "delivering",
+        "done",
+        "failed",
+        "rejected",
+        "deleted",
     ])
 }
 
@@ -59,6 +74,6 @@ mod tests {
 
     #[test]
     fn every_listed_word_is_known() {
-        assert_eq!((all(state()), all(stage()), all(mode())), (8, 7, 5));
+        assert_eq!((all(standing()), all(stage()), all(mode())), (15, 7, 5));
     }
 }

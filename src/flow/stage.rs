@@ -312,11 +312,12 @@ pub fn standing(
 
 /// Whether an approval can still be used at `now`.
 pub fn is_fresh(approval: &Approval, now: Timestamp) -> bool {
-    let end = approval
-        .not_after
-        .as_deref()
-        .and_then(|text| text.parse::<Timestamp>().ok());
-    end.is_some_and(|end| now <= end)
+    end(approval).is_some_and(|end| now <= end)
+}
+
+/// The last moment in which an approval can be used.
+pub fn end(approval: &Approval) -> Option<Timestamp> {
+    approval.not_after.as_deref()?.parse().ok()
 }
 
 fn next_round(dossier: &Dossier, manifest: Digest, settings: &Acceptance) -> Next {

@@ -10,6 +10,7 @@
 
 mod branches;
 mod collect;
+mod delta_bases;
 mod durable;
 mod error;
 mod guard;

@@ -1,5 +1,6 @@
 //! Finding and opening a repository, and questions about it as a whole.
 
+use super::delta_bases::DeltaBases;
 use super::error::{Error, show, store};
 use super::program::Git;
 use crate::model::object_id::ObjectId;
@@ -68,13 +69,15 @@ impl Repository {
         if found.is_err() {
             return Err(Error::NotARepository(dir.to_owned()));
         }
-        let inner = gix::ThreadSafeRepository::discover_opts(
+        let mut inner = gix::ThreadSafeRepository::discover_opts(
             &start,
             gix::discover::upwards::Options::default(),
             map,
         )
         .map_err(|error| refused(&error))?
         .to_thread_local();
+        let bases = || -> Box<gix::odb::cache::PackCache> { Box::<DeltaBases>::default() };
+        inner.objects.set_pack_cache(bases);
         let repository = Self {
             inner,
             unsynced: RefCell::default(),

@@ -13,6 +13,7 @@ pub mod error;
 pub mod high_water;
 pub mod holders;
 pub mod identity;
+pub mod index;
 pub mod join;
 pub mod layout;
 pub mod pins;

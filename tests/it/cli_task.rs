@@ -147,6 +147,63 @@ fn lists_filter_and_give_pipes_everything() {
 }
 
 #[test]
+fn lists_are_sorted_and_cut_and_say_so() {
+    let env = TestEnv::new();
+    let dir = env.ready("repo");
+    let titles = ["b", "C", "a"];
+    let new = |title: &&str| id(&env, &dir, &[title, "--plain"]);
+    let ids: Vec<String> = titles.iter().map(new).collect();
+    env.hangar(&dir, &["task", "edit", &ids[1], "-p", "1"])
+        .success();
+    env.hangar(&dir, &["task", "enqueue", &ids[0]]).success();
+    let list = |args: &[&str]| {
+        let args = [&["task", "list", "--json"], args].concat();
+        let list = env.hangar(&dir, &args).success();
+        validate("task-list", &list.json());
+        let tasks = list.json()["tasks"].as_array().unwrap().clone();
+        let titles = tasks.iter().map(|task| task["title"].as_str().unwrap());
+        (titles.collect::<String>(), list)
+    };
+    for (sort, expected) in [
+        ("priority", "Cba"),
+        ("newest", "aCb"),
+        ("oldest", "bCa"),
+        ("updated", "bCa"),
+        ("state", "Cab"),
+        ("title", "abC"),
+    ] {
+        assert_eq!(list(&["--sort", sort]).0, expected, "{sort}");
+    }
+    assert_eq!(list(&["-s", "queued,writing"]).0, "b");
+    let (titles, whole) = list(&["--limit", "0"]);
+    assert_eq!(titles, "Cba");
+    assert_eq!(
+        (whole.json()["more"].as_u64(), whole.stderr.as_str()),
+        (None, "")
+    );
+    let (titles, cut) = list(&["-n", "2"]);
+    assert_eq!(titles, "Cb");
+    assert_eq!(cut.json()["more"], 1);
+    assert_eq!(cut.stderr, "1 more task; `--limit 0` shows all\n");
+    let ran = env
+        .hangar(&dir, &["task", "list", "-n", "1", "-q"])
+        .success();
+    assert_eq!((ran.stdout.lines().count(), ran.stderr.as_str()), (1, ""));
+    env.hangar(&dir, &["task", "list", "--sort", "size"])
+        .exits(2);
+    env.hangar(&dir, &["task", "list", "-n", "many"]).exits(2);
+
+    // Trouble with the index is told to those who ask.
+    let index = dir.join(".git/hangar/index.db");
+    std::fs::remove_file(&index).unwrap();
+    std::fs::create_dir(&index).unwrap();
+    let ran = env.hangar(&dir, &["task", "list"]).success();
+    assert_eq!((ran.stdout.lines().count(), ran.stderr.as_str()), (3, ""));
+    let ran = env.hangar(&dir, &["task", "list", "-v"]).success();
+    assert!(ran.stderr.contains("the index can't be used"), "{ran}");
+}
+
+#[test]
 fn names_of_tasks_are_prefixes_or_keys_and_never_guessed() {
     let env = TestEnv::new();
     let dir = env.ready("repo");

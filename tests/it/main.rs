@@ -43,6 +43,8 @@ mod grade_tap;
 mod harness_egress;
 mod harness_sandbox;
 mod inbox;
+mod index;
+mod index_damage;
 mod kill;
 mod kill_scene;
 mod partition;

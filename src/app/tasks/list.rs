@@ -1,44 +1,98 @@
 //! `hangar task list`
 
+use super::row::{self, Listed};
 use crate::app::{Error, Here};
-use crate::flow::stage;
 use crate::model::ids::{Principal, TaskId};
-use crate::model::task::{Flow, Stage, State, Task};
+use crate::model::task::{Flow, Stage, State};
 use crate::store::Store;
 use crate::store::identity::holder;
-use crate::store::tasks::TaskHistory;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use std::cmp::Ordering;
+use std::collections::BTreeSet;
+use std::str::FromStr;
 
 /// Which tasks are wanted. Every filter that is set must fit.
 #[derive(Debug, Default)]
 pub struct Filter {
-    /// In one of these states; empty is every state but the ended ones, unless `all`.
-    pub states: Vec<State>,
+    /// In one of these states or stages; empty is every state but the ended ones, unless `all`.
+    pub states: Vec<Standing>,
     /// In one of these stages; empty is every stage.
     pub stages: Vec<Stage>,
     /// Ended tasks too.
     pub all: bool,
-    /// Asked for, or held, by the caller.
+    /// Asked for by the caller, or held by a machine of theirs.
     pub mine: bool,
     /// With all of these tags.
     pub tags: Vec<String>,
-    /// With this text in title, mandate, key or id, whatever the case.
+    /// With this text in title, mandate, criteria, key or id, whatever the case.
     pub text: Option<String>,
+    /// In which order.
+    pub sort: Sort,
+    /// At most so many.
+    pub limit: Option<usize>,
+}
+
+/// Where a task stands: in its life, or in the work on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// Where it is in its life.
+    State(State),
+    /// Where the work on it is.
+    Stage(Stage),
+}
+
+impl FromStr for Standing {
+    type Err = <State as FromStr>::Err;
+
+    fn from_str(word: &str) -> Result<Self, Self::Err> {
+        word.parse()
+            .map(Self::Stage)
+            .or_else(|_: <Stage as FromStr>::Err| word.parse().map(Self::State))
+    }
+}
+
+/// The order of a listing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Sort {
+    /// First by priority, then by age.
+    #[default]
+    Priority,
+    /// The newest first.
+    Newest,
+    /// The oldest first.
+    Oldest,
+    /// The one that changed last first.
+    Updated,
+    /// By state in the order of a life, then by stage, priority and age.
+    State,
+    /// By title, whatever the case.
+    Title,
 }
 
 /// The listing.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct TaskList {
-    /// Tasks: first by priority, then by age.
+    /// Tasks: first by priority, then by age, unless another order was asked for.
     pub tasks: Vec<TaskLine>,
+    /// How many more fit the filter, beyond the limit that was asked for.
+    #[serde(skip_serializing_if = "is_zero", default)]
+    pub more: usize,
     /// Refs whose task can't be read, each with the reason. Never hidden.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub faults: Vec<ListFault>,
+    /// Why the index was not used, or not kept.
+    #[serde(skip)]
+    pub trouble: Option<String>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+const fn is_zero(number: &usize) -> bool {
+    *number == 0
 }
 
 /// A task that can't be read.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ListFault {
     /// Its id.
     pub id: TaskId,
@@ -47,19 +101,19 @@ pub struct ListFault {
 }
 
 /// One task of a listing.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TaskLine {
     /// Id.
     pub id: TaskId,
     /// External key.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub key: Option<String>,
     /// One line.
     pub title: String,
     /// Where it is in its life.
     pub state: State,
     /// Where the work on it stands.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub stage: Option<Stage>,
     /// Acceptance.
     pub flow: Flow,
@@ -71,97 +125,145 @@ pub struct TaskLine {
     /// Who asked.
     pub requester: Principal,
     /// Who holds it.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub worker: Option<Principal>,
     /// Claimed time of creation.
     pub created: String,
 }
 
-/// Lists the tasks of the repository.
-pub fn list(here: &Here, filter: &Filter) -> Result<TaskList, Error> {
+/// Lists the tasks of the repository. `tick` hears how many were read, of how many that the index does
+/// not know.
+pub fn list(
+    here: &Here,
+    filter: &Filter,
+    tick: &mut dyn FnMut(usize, usize),
+) -> Result<TaskList, Error> {
     let store = here.store()?;
-    let me = if filter.mine {
-        Some(caller(here, &store)?)
+    let mine = if filter.mine {
+        Some(names_of_caller(here, &store)?)
     } else {
         None
     };
+    let all = row::rows(&store, filter.text.is_some(), tick)?;
     let mut tasks = Vec::new();
     let mut faults = Vec::new();
-    for (id, tip) in store.task_refs()? {
-        match store.task_at(&id, tip) {
-            Ok(history) if fits(&history.task, filter, me.as_ref()) => {
-                let line = line(here, &store, history)?;
-                let stages = &filter.stages;
-                if stages.is_empty() || line.stage.is_some_and(|stage| stages.contains(&stage)) {
-                    tasks.push(line);
+    for row in all.rows {
+        match row.value {
+            Listed::Fault(fault) => faults.push(fault),
+            Listed::Task { line, updated } => {
+                if fits(&line, &row.text, filter, mine.as_ref()) {
+                    tasks.push((line, updated));
                 }
             }
-            Ok(_) => {}
-            Err(error @ crate::store::Error::Document { .. }) => faults.push(ListFault {
-                id,
-                reason: error.to_string(),
-            }),
-            Err(error) => return Err(error.into()),
         }
     }
-    tasks.sort_by(|a, b| (a.priority, &a.created, &a.id).cmp(&(b.priority, &b.created, &b.id)));
-    Ok(TaskList { tasks, faults })
+    tasks.sort_by(|a, b| {
+        order(filter.sort, a, b)
+            .then_with(|| by_priority(&a.0, &b.0))
+            .then_with(|| a.0.id.cmp(&b.0.id))
+    });
+    let count = tasks.len();
+    tasks.truncate(filter.limit.unwrap_or(usize::MAX));
+    Ok(TaskList {
+        more: count - tasks.len(),
+        tasks: tasks.into_iter().map(|(line, _)| line).collect(),
+        faults,
+        trouble: all.trouble,
+    })
 }
 
-/// The caller's name under the policy in force. No signature is needed to look.
-fn caller(here: &Here, store: &Store) -> Result<Principal, Error> {
+/// The caller's name under the policy in force, and those of their machines. No signature is needed to
+/// look.
+fn names_of_caller(here: &Here, store: &Store) -> Result<BTreeSet<Principal>, Error> {
     let found = here.keys(Some(&store.repo))?;
     let candidate =
         crate::app::here::choose(&found, store).ok_or_else(|| crate::app::here::no_key(&found))?;
-    let (actor, _) = holder(store.policy.newest(), &candidate.public)?;
-    Ok(actor.person().clone())
+    let newest = store.policy.newest();
+    let (actor, _) = holder(newest, &candidate.public)?;
+    let me = actor.person().clone();
+    let machines = newest.members.machine.iter();
+    let own = machines.filter(|machine| machine.owner == me);
+    let mut names: BTreeSet<Principal> = own.map(|machine| machine.name.clone()).collect();
+    names.insert(me);
+    Ok(names)
 }
 
-fn fits(task: &Task, filter: &Filter, me: Option<&Principal>) -> bool {
-    let state = if filter.states.is_empty() {
+fn fits(task: &TaskLine, body: &str, filter: &Filter, mine: Option<&BTreeSet<Principal>>) -> bool {
+    let is = |standing: &Standing| match standing {
+        Standing::State(state) => task.state == *state,
+        Standing::Stage(stage) => task.stage == Some(*stage),
+    };
+    let standing = if filter.states.is_empty() {
         task.state != State::Deleted && (filter.all || !task.state.is_terminal())
     } else {
-        filter.states.contains(&task.state)
+        filter.states.iter().any(is)
     };
-    let mine = me.is_none_or(|me| {
-        task.requester == *me || task.claim.as_ref().is_some_and(|claim| claim.worker == *me)
+    let stages = &filter.stages;
+    let stage = stages.is_empty() || task.stage.is_some_and(|stage| stages.contains(&stage));
+    let mine = mine.is_none_or(|names| {
+        names.contains(&task.requester)
+            || task
+                .worker
+                .as_ref()
+                .is_some_and(|worker| names.contains(worker))
     });
     let tags = filter.tags.iter().all(|tag| task.tags.contains(tag));
     let text = filter.text.as_ref().is_none_or(|text| {
         let text = text.to_lowercase();
-        let parts = [
-            &task.title,
-            &task.mandate,
-            &task.external,
-            &task.id.to_string(),
-        ];
+        let key = task.key.as_deref().unwrap_or_default();
+        let parts = [&task.title, key, task.id.as_str(), body];
         parts.iter().any(|part| part.to_lowercase().contains(&text))
     });
-    state && mine && tags && text
+    standing && stage && mine && tags && text
 }
 
-fn line(here: &Here, store: &Store, history: TaskHistory) -> Result<TaskLine, Error> {
-    // Only a task that is worked on has a stage, which its other documents tell.
-    let waits = matches!(history.task.state, State::Assigned | State::Working);
-    let (stage, task) = if waits {
-        let dossier = store.dossier_of(history)?;
-        let settings = &store.policy.newest().root.acceptance;
-        let next = stage::next(&dossier, settings, here.clock.now());
-        (next.stage(), dossier.history.task)
-    } else {
-        (None, history.task)
-    };
-    Ok(TaskLine {
-        id: task.id,
-        key: Some(task.external).filter(|key| !key.is_empty()),
-        title: task.title,
-        state: task.state,
-        stage,
-        flow: task.flow,
-        priority: task.priority,
-        tags: task.tags,
-        requester: task.requester,
-        worker: task.claim.map(|claim| claim.worker),
-        created: task.created,
-    })
+/// A task with the claimed time of its last change.
+type Dated = (TaskLine, String);
+
+fn order(sort: Sort, (a, a_updated): &Dated, (b, b_updated): &Dated) -> Ordering {
+    match sort {
+        Sort::Priority => Ordering::Equal,
+        Sort::Newest => b.created.cmp(&a.created),
+        Sort::Oldest => a.created.cmp(&b.created),
+        Sort::Updated => b_updated.cmp(a_updated),
+        Sort::State => (a.state as u8, a.stage).cmp(&(b.state as u8, b.stage)),
+        Sort::Title => a.title.to_lowercase().cmp(&b.title.to_lowercase()),
+    }
+}
+
+fn by_priority(a: &TaskLine, b: &TaskLine) -> Ordering {
+    (a.priority, &a.created).cmp(&(b.priority, &b.created))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mine_is_what_i_asked_for_or_what_my_machine_holds() {
+        let name = |name: &str| name.parse::<Principal>().unwrap();
+        let line = |requester: &str, worker: Option<&str>| TaskLine {
+            id: TaskId::of_creation(b"x"),
+            key: None,
+            title: "T".into(),
+            state: State::Assigned,
+            stage: None,
+            flow: Flow::Plain,
+            priority: 5,
+            tags: Vec::new(),
+            requester: name(requester),
+            worker: worker.map(name),
+            created: String::new(),
+        };
+        let mine = BTreeSet::from([name("alice"), name("alice-worker")]);
+        for (line, expected) in [
+            (line("alice", None), true),
+            (line("bob", Some("alice-worker")), true),
+            (line("bob", Some("bob-worker")), false),
+            (line("bob", None), false),
+        ] {
+            assert_eq!(fits(&line, "", &Filter::default(), Some(&mine)), expected);
+            assert!(fits(&line, "", &Filter::default(), None));
+        }
+    }
 }

@@ -9,4 +9,5 @@ pub mod log;
 pub mod new;
 mod order;
 mod rounds;
+mod row;
 pub mod show;

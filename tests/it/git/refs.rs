@@ -44,6 +44,36 @@ fn a_ref_moves_only_from_where_it_was_seen() {
 }
 
 #[test]
+fn refs_are_listed_by_the_beginning_of_their_names() {
+    let (sample, ids) = sample_with_blobs(2);
+    let repository = sample.open();
+    let make = |name: &str, id| {
+        let made = repository.update_ref(name, Expected::Absent, Some(id), "");
+        made.unwrap();
+    };
+    make("refs/hangar/a/one-x", ids[0]);
+    make("refs/hangar/a/two-x", ids[0]);
+    make("refs/hangar/a/on", ids[0]);
+    sample.git(&["pack-refs", "--all", "--prune"]);
+    make("refs/hangar/a/one-y", ids[1]);
+    make("refs/hangar/a/two-y", ids[1]);
+    let expected = [
+        ("refs/hangar/a/one-x".to_owned(), ids[0]),
+        ("refs/hangar/a/one-y".to_owned(), ids[1]),
+    ];
+    assert_eq!(
+        repository.list_refs("refs/hangar/a/one-").unwrap(),
+        expected
+    );
+    assert!(
+        repository
+            .list_refs("refs/hangar/a/one-z")
+            .unwrap()
+            .is_empty()
+    );
+}
+
+#[test]
 fn packed_refs_are_refs() {
     let (sample, ids) = sample_with_blobs(3);
     let early = sample.open();

@@ -61,7 +61,7 @@ impl Making<'_> {
         store.dossier(self.id).unwrap()
     }
 
-    fn seal(&self, store: &Store, host: &Host<'_>, plot: &Plot<'_>) {
+    pub(crate) fn seal(&self, store: &Store, host: &Host<'_>, plot: &Plot<'_>) {
         let known = ["c1".parse().unwrap()];
         let id = |text: &str| TestId::new(text).unwrap();
         let check = BaseCheck {
@@ -116,7 +116,7 @@ impl Making<'_> {
         }
     }
 
-    fn approve(&self, store: &Store, plot: &Plot<'_>) {
+    pub(crate) fn approve(&self, store: &Store, plot: &Plot<'_>) {
         self.world.decide(self.id, Action::Approve, "");
         if let Some(edit) = plot.approval {
             let dossier = self.dossier(store);
@@ -136,7 +136,7 @@ impl Making<'_> {
     }
 
     /// By hand where the flow would refuse what was forged.
-    fn consume(&self, store: &Store, host: &Host<'_>, plot: &Plot<'_>) {
+    pub(crate) fn consume(&self, store: &Store, host: &Host<'_>, plot: &Plot<'_>) {
         let dossier = self.dossier(store);
         let manifest = dossier.seals.last().unwrap().digest();
         if plot.approval.is_none() {
@@ -162,7 +162,7 @@ impl Making<'_> {
             .unwrap();
     }
 
-    fn run(&self, store: &Store, host: &Host<'_>, plot: &Plot<'_>) -> Digest {
+    pub(crate) fn run(&self, store: &Store, host: &Host<'_>, plot: &Plot<'_>) -> Digest {
         let dossier = self.dossier(store);
         let base = dossier.history.task.base;
         let tree = with_calc(&store.repo, base, plot.result.unwrap_or(GOOD), plot.also);
@@ -200,7 +200,13 @@ impl Making<'_> {
             .digest
     }
 
-    fn grade(&self, store: &Store, host: &Host<'_>, run: Digest, plot: &Plot<'_>) -> Digest {
+    pub(crate) fn grade(
+        &self,
+        store: &Store,
+        host: &Host<'_>,
+        run: Digest,
+        plot: &Plot<'_>,
+    ) -> Digest {
         let dossier = self.dossier(store);
         let grader = Identity::of(&store.policy, host.grader.signer()).unwrap();
         let result = dossier.runs.last().unwrap().value().result.clone().unwrap();
@@ -257,7 +263,14 @@ impl Making<'_> {
             .digest
     }
 
-    fn deliver(&self, store: &Store, host: &Host<'_>, run: Digest, grade: Digest, plot: &Plot<'_>) {
+    pub(crate) fn deliver(
+        &self,
+        store: &Store,
+        host: &Host<'_>,
+        run: Digest,
+        grade: Digest,
+        plot: &Plot<'_>,
+    ) {
         let dossier = self.dossier(store);
         let task = &dossier.history.task;
         let manifest = dossier.seals.last().unwrap().digest();

@@ -5,7 +5,7 @@ mod archived;
 mod documents;
 pub(crate) mod forge;
 mod forged;
-mod making;
+pub(crate) mod making;
 mod moved;
 pub(crate) mod plot;
 mod policy;

@@ -1,0 +1,106 @@
+//! What a listing shows of one task: a row, made from its documents or taken from the index.
+//!
+//! Must not know filters, order or limits.
+
+use super::list::{ListFault, TaskLine};
+use crate::app::Error;
+use crate::flow::stage;
+use crate::model::task::State;
+use crate::store::dossier::Dossier;
+use crate::store::index::{self, Holds, Row, Source};
+use crate::store::scan::TaskRefs;
+use crate::store::tasks::TaskHistory;
+use crate::store::{self, Store};
+use serde::{Deserialize, Serialize};
+
+/// What the index keeps. A change of it needs another `FORMAT` there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Listed {
+    /// A task.
+    Task {
+        /// What is shown.
+        line: TaskLine,
+        /// Claimed time of the newest event that had an effect.
+        updated: String,
+    },
+    /// One that can't be read.
+    Fault(ListFault),
+}
+
+/// A row for every task, by id, and why the index was not used or kept.
+pub(super) fn rows(
+    store: &Store,
+    text: bool,
+    tick: &mut dyn FnMut(usize, usize),
+) -> Result<index::Rows<Listed>, Error> {
+    let refs = store.listing()?;
+    index::rows(store, &refs, Source { text, make, tick })
+}
+
+fn make(store: &Store, refs: &TaskRefs) -> Result<Row<Listed>, Error> {
+    match store.task_at(&refs.id, refs.tip) {
+        Ok(history) => of(store, history, refs),
+        Err(error @ store::Error::Document { .. }) => Ok(Row {
+            value: Listed::Fault(ListFault {
+                id: refs.id.clone(),
+                reason: error.to_string(),
+            }),
+            text: String::new(),
+            holds: Holds::default(),
+        }),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn of(store: &Store, history: TaskHistory, refs: &TaskRefs) -> Result<Row<Listed>, Error> {
+    let effective = |refused: &[Option<String>]| refused.iter().any(Option::is_none);
+    let newest = history
+        .records
+        .iter()
+        .rfind(|record| effective(&record.refused));
+    let updated = newest.map_or_else(
+        || history.task.created.clone(),
+        |record| record.event.value().signer.at.clone(),
+    );
+    // Only a task that is worked on has a stage, which its other documents tell.
+    let waits = matches!(history.task.state, State::Assigned | State::Working);
+    let (stage, holds, task) = if waits {
+        let dossier = store.dossier_at(history, refs)?;
+        let now = store.clock.now();
+        let settings = &store.policy.newest().root.acceptance;
+        let next = stage::next(&dossier, settings, now);
+        let holds = Holds::around(now, ends(&dossier));
+        (next.stage(), holds, dossier.history.task)
+    } else {
+        (None, Holds::default(), history.task)
+    };
+    let mut text = task.mandate;
+    for criterion in &task.criteria {
+        text.push('\n');
+        text.push_str(&criterion.text);
+    }
+    let line = TaskLine {
+        id: task.id,
+        key: Some(task.external).filter(|key| !key.is_empty()),
+        title: task.title,
+        state: task.state,
+        stage,
+        flow: task.flow,
+        priority: task.priority,
+        tags: task.tags,
+        requester: task.requester,
+        worker: task.claim.map(|claim| claim.worker),
+        created: task.created,
+    };
+    Ok(Row {
+        value: Listed::Task { line, updated },
+        text,
+        holds,
+    })
+}
+
+/// When approvals of the task expire: the only way in which time alone changes its stage.
+fn ends(dossier: &Dossier) -> impl Iterator<Item = jiff::Timestamp> {
+    let decisions = dossier.decisions.iter();
+    decisions.filter_map(|held| stage::end(held.value()))
+}
