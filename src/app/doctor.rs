@@ -2,6 +2,7 @@
 //!
 //! Every check answers by itself: trouble in one never hides another. Nothing is changed.
 
+mod hooks;
 mod machine;
 mod place;
 mod sandboxes;
@@ -91,6 +92,7 @@ const WITHOUT_SANDBOX: &[&str] = &[
     "key",
     "config",
     "harness",
+    "hook",
     "doctor",
     "completions",
     "man",

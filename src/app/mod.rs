@@ -9,6 +9,7 @@ pub mod doctor;
 pub mod error;
 pub mod harness;
 pub mod here;
+pub mod hooks;
 pub mod inbox;
 pub mod keys;
 mod landed;

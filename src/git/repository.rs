@@ -40,6 +40,8 @@ pub struct Repository {
     /// Written, and perhaps not yet on disk.
     pub(super) unsynced: RefCell<BTreeSet<ObjectId>>,
     pub(super) packed_seen: Cell<Option<super::refs::PackedStamp>>,
+    /// A folder of its own, where objects are read from more than one place.
+    pub(super) scratch: Option<tempfile::TempDir>,
 }
 
 impl fmt::Debug for Repository {
@@ -82,6 +84,7 @@ impl Repository {
             inner,
             unsynced: RefCell::default(),
             packed_seen: Cell::default(),
+            scratch: None,
         };
         repository.check_supported()?;
         Ok(repository)

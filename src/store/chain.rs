@@ -12,11 +12,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Most commits of one ref that are read.
 pub const MAX_COMMITS: usize = 100_000;
+/// Most commits of one ref that are taken from others; fewer than are read, so that the next honest
+/// one fits.
+pub(super) const MAX_TAKEN: usize = 20_000;
+/// The same for the policy, which changes rarely.
+pub(super) const MAX_POLICY: usize = 5_000;
 /// Largest document file of a commit.
-const MAX_FILE: u64 = 64 << 20;
+pub(super) const MAX_FILE: u64 = 64 << 20;
 
 /// Largest signature file.
-const MAX_SIGNATURE: u64 = 8 << 10;
+pub(super) const MAX_SIGNATURE: u64 = 8 << 10;
 
 /// A document's bytes and its signature, empty where there is none.
 pub type SignedBytes = (Vec<u8>, Vec<u8>);
@@ -134,6 +139,17 @@ pub fn check_growth(repo: &Repository, head: ObjectId, most: usize) -> Result<()
         }
     }
     Ok(())
+}
+
+/// Every commit that `head` reaches, itself included.
+pub(super) fn reach(repo: &Repository, head: ObjectId) -> Result<BTreeSet<ObjectId>, Error> {
+    let mut seen = BTreeSet::from([head]);
+    let mut open = vec![head];
+    while let Some(id) = open.pop() {
+        let parents = repo.read_commit(id)?.parents.into_iter();
+        open.extend(parents.filter(|parent| seen.insert(*parent)));
+    }
+    Ok(seen)
 }
 
 /// A step of the walk.

@@ -63,6 +63,29 @@ impl Layout {
         }
     }
 
+    /// The layout with this prefix.
+    pub(super) const fn at(prefix: &'static str) -> Self {
+        Self { prefix }
+    }
+
+    /// Whether a ref lies under the prefix or is in its way, also where the case of letters does not
+    /// count: on some file systems it does not.
+    pub fn concerns(&self, name: &str) -> bool {
+        let lower = name.to_ascii_lowercase();
+        lower.starts_with(self.prefix) || lower == self.prefix.trim_end_matches('/')
+    }
+
+    /// The name of a policy under the prefix that is not in use: beside ours it would make both
+    /// unreadable.
+    pub fn rival(&self) -> String {
+        let other = if self.prefix == DEFAULT_PREFIX {
+            BRANCH_PREFIX
+        } else {
+            DEFAULT_PREFIX
+        };
+        format!("{other}policy")
+    }
+
     /// The chain of the policy.
     pub fn policy(&self) -> String {
         format!("{}policy", self.prefix)
@@ -97,6 +120,11 @@ impl Layout {
     /// The task that a ref name under [`Layout::tasks`] is of.
     pub fn task_of(&self, name: &str) -> Option<TaskId> {
         name.strip_prefix(&self.tasks())?.parse().ok()
+    }
+
+    /// All sealed versions.
+    pub fn sealed_refs(&self) -> String {
+        format!("{}sealed/", self.prefix)
     }
 
     /// One task's sealed versions.

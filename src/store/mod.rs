@@ -19,6 +19,7 @@ pub mod layout;
 pub mod pins;
 pub mod policy;
 pub mod proposal;
+pub mod receive;
 pub mod reduce;
 pub mod scan;
 pub mod sync;

@@ -42,6 +42,7 @@ mod grade_sandboxed;
 mod grade_tap;
 mod harness_egress;
 mod harness_sandbox;
+mod hooks;
 mod inbox;
 mod index;
 mod index_damage;

@@ -80,6 +80,34 @@ impl Parted {
 }
 
 #[test]
+fn a_server_that_checks_takes_nothing_more_of_a_key_that_is_out() {
+    let parted = Parted::new();
+    let hub = parted.alice.root().join("hub.git");
+    let install = ["hook", "pre-receive", "--install"];
+    parted.alice.hangar_found(&hub, &install).success();
+    let name = format!("refs/hangar/tasks/{}", parted.task);
+    let edit = |title| {
+        let edit = ["task", "edit", &parted.task, "--title", title];
+        parted.bob.hangar(&parted.second, &edit).success();
+        let push = ["push", "origin", &format!("{name}:{name}")];
+        parted.bob.git_said(&parted.second, &push)
+    };
+    edit("While he may").done();
+    parted
+        .alice
+        .hangar_found(&parted.first, &["sync"])
+        .success();
+    let remove = ["policy", "remove", "bob", "--retired"];
+    parted.alice.hangar_found(&parted.first, &remove).success();
+    edit("Later").refused(&name, "was retired in policy version 3");
+    parted
+        .alice
+        .hangar_found(&parted.first, &["sync"])
+        .success();
+    assert_eq!(parted.title(), "While he may");
+}
+
+#[test]
 fn what_a_retired_key_signed_stays_and_what_it_signs_later_has_no_effect() {
     let parted = Parted::new();
     parted.policy(&["remove", "bob", "--retired"]);

@@ -138,9 +138,14 @@ impl<'a> Shell<'a> {
 #[test]
 #[ignore = "heavy: runs the whole flow in real sandboxes"]
 fn the_tutorial_runs_as_it_stands() {
+    type_out("docs/tutorial.md");
+}
+
+/// Types every `console` block of a page, as somebody with an empty home.
+pub(crate) fn type_out(path: &str) {
     let env = TestEnv::new();
     let mut shell = Shell::new(&env);
-    let blocks = blocks(&page("docs/tutorial.md"), "console");
+    let blocks = blocks(&page(path), "console");
     assert!(!blocks.is_empty());
     for typed in blocks.iter().flat_map(|block| parse(block)) {
         shell.run(&typed);

@@ -174,6 +174,7 @@ fn request() -> InitRequest {
         new: false,
         name: "demo".parse().ok(),
         agents: false,
+        hooks: false,
         recovery: None,
     }
 }

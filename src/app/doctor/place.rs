@@ -59,6 +59,7 @@ pub(super) fn look(here: &Here, checks: &mut Vec<Check>) -> Found {
     checks.extend(person(here, &store));
     checks.extend(machine_keys(here, &store));
     checks.extend(grader(here, &store));
+    checks.push(super::hooks::look(&store.repo));
     Found {
         least_trust: Some(store.policy.newest().root.acceptance.trust),
         repo: Some(store.repo),

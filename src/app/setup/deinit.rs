@@ -1,6 +1,8 @@
 //! `hangar deinit`: takes hangar out of this clone. Keys stay, and so does everything that others
 //! have.
 
+use crate::app::hooks::Hook;
+use crate::app::hooks::install;
 use crate::app::{Error, Here};
 use crate::base::files;
 use crate::config::repository;
@@ -18,6 +20,9 @@ pub struct DeinitReport {
     pub refs: usize,
     /// Tasks among them.
     pub tasks: usize,
+    /// Hooks of hangar in this clone.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub hooks: Vec<PathBuf>,
     /// Whether they were removed.
     pub removed: bool,
     /// What stays and where.
@@ -47,15 +52,17 @@ pub fn survey(here: &Here) -> Result<DeinitReport, Error> {
     Ok(DeinitReport {
         refs: names.len(),
         tasks: tasks.count(),
+        hooks: install::installed(&repo)?,
         removed: false,
         kept,
     })
 }
 
-/// Removes the refs and hangar's own folder of this clone.
+/// Removes hooks, refs and hangar's own folder of this clone.
 pub fn deinit(here: &Here) -> Result<DeinitReport, Error> {
     let mut report = survey(here)?;
     let repo = here.repository()?;
+    install::remove(&repo, &Hook::ALL)?;
     // The policy goes last: until then every command still finds a verified state.
     let mut all = names(&repo)?;
     all.sort_by_key(|(name, _)| name.ends_with("/policy"));

@@ -7,6 +7,8 @@ use super::found::{Founder, found};
 use super::join::{Standing, find, standing};
 use super::person;
 use crate::app::here::{no_key, shell_word};
+use crate::app::hooks::Hook;
+use crate::app::hooks::install::{self, HookView};
 use crate::app::{Error, Here};
 use crate::git::Repository;
 use crate::model::digest::Digest;
@@ -28,6 +30,8 @@ pub struct InitRequest {
     pub name: Option<Principal>,
     /// Write the block in `AGENTS.md` too.
     pub agents: bool,
+    /// Put the hooks of a clone in place.
+    pub hooks: bool,
     /// A root key for the day when the first is lost.
     pub recovery: Option<PublicKey>,
 }
@@ -83,6 +87,9 @@ pub struct InitReport {
     pub admin_command: Option<String>,
     /// Whether there is no work tree to write `hangar.toml` to.
     pub bare: bool,
+    /// Hooks, where they were asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub hooks: Vec<HookView>,
 }
 
 /// Sets hangar up in the repository that `here` lies in. Without a key the error is
@@ -195,6 +202,12 @@ fn complete(
             to_commit.push(agents::FILE.to_owned());
         }
     }
+    let hooks = if request.hooks {
+        install::install(&store.repo, &Hook::OF_CLONE)?
+    } else {
+        Vec::new()
+    };
+    changed |= hooks.iter().any(|hook| hook.action.changes());
     let candidate = standing.candidate.as_ref();
     Ok(InitReport {
         outcome: if changed {
@@ -215,6 +228,7 @@ fn complete(
         work_tree: store.repo.work_tree().map(Path::to_owned),
         admin_command: standing.line,
         bare: store.repo.is_bare(),
+        hooks,
     })
 }
 

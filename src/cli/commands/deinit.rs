@@ -8,20 +8,25 @@ use clap::Args;
 
 /// Take hangar out of this clone
 ///
-/// Removes hangar's refs and its own folder in this clone, after a question. Keys stay, and so does
-/// everything that other clones and the remote hold; tasks that were never pushed are gone.
+/// Removes hangar's refs, its hooks and its own folder in this clone, after a question; a hook that
+/// was there before is put back. Keys stay, and so does everything that other clones and the remote
+/// hold; tasks that were never pushed are gone.
 #[derive(Debug, Args)]
 pub struct DeinitArgs {}
 
 pub(super) fn run(context: &Context, _: &DeinitArgs) -> Result<ExitStatus, CliError> {
     let here = context.here();
     let before = survey(&here)?;
+    let hooks = match before.hooks.len() {
+        0 => String::new(),
+        number => format!(" and {}", count(number, "hook", "hooks")),
+    };
     let question = format!(
-        "Remove {} of hangar ({}) from this clone?",
+        "Remove {} of hangar ({}){hooks} from this clone?",
         count(before.refs, "ref", "refs"),
         count(before.tasks, "task", "tasks")
     );
-    if before.refs == 0 {
+    if before.refs == 0 && before.hooks.is_empty() {
         tell(
             context,
             &before,
@@ -40,7 +45,7 @@ pub(super) fn run(context: &Context, _: &DeinitArgs) -> Result<ExitStatus, CliEr
         context,
         &after,
         &format!(
-            "Removed {} and hangar's folder.",
+            "Removed {}{hooks} and hangar's folder.",
             count(after.refs, "ref", "refs")
         ),
     );

@@ -1,5 +1,6 @@
 //! `hangar init`
 
+use super::hook;
 use crate::app::here::shell_word;
 use crate::app::setup::{InitReport, InitRequest, Outcome, init};
 use crate::app::{self, keys};
@@ -17,7 +18,7 @@ offers to make one.
 
 Examples:
   hangar init
-  hangar init --name alice --agents
+  hangar init --name alice --agents --hooks
   hangar init --recovery ~/recovery.pub";
 
 /// Set hangar up in this repository
@@ -43,6 +44,9 @@ pub struct InitArgs {
     /// Write a marked block for coding agents into AGENTS.md
     #[arg(long)]
     pub agents: bool,
+    /// Put hooks in place: pushes carry no hidden test out, refs of hangar go forward only
+    #[arg(long)]
+    pub hooks: bool,
 }
 
 pub(super) fn run(context: &Context, args: &InitArgs) -> Result<ExitStatus, CliError> {
@@ -54,6 +58,7 @@ pub(super) fn run(context: &Context, args: &InitArgs) -> Result<ExitStatus, CliE
         new: args.new,
         name: args.name.clone(),
         agents: args.agents,
+        hooks: args.hooks,
         recovery,
     };
     let here = context.here();
@@ -69,7 +74,7 @@ pub(super) fn run(context: &Context, args: &InitArgs) -> Result<ExitStatus, CliE
     } else {
         context.printer.text(text(&report));
     }
-    Ok(ExitStatus::Done)
+    Ok(hook::status(&report.hooks))
 }
 
 /// The public key in a file. What stands in the file is never said: it may be a private key.
@@ -142,6 +147,9 @@ fn text(report: &InitReport) -> String {
             "  framework   none recognised; `grader.framework` in hangar.toml names one".into(),
         );
     }
+    let label = |index| if index == 0 { "hooks" } else { "" };
+    let hooks = hook::lines(&report.hooks).into_iter().enumerate();
+    out.extend(hooks.map(|(index, line)| format!("  {:<11} {line}", label(index))));
     next_steps(report, &mut out);
     out.push(String::new());
     out.join("\n")

@@ -10,6 +10,7 @@ pub mod demo;
 pub mod doctor;
 pub mod grade;
 pub mod harness;
+pub mod hook;
 pub mod inbox;
 pub mod init;
 pub mod key;
@@ -57,6 +58,7 @@ pub enum Command {
     Key(key::KeyArgs),
     Config(config::ConfigArgs),
     Harness(harness::HarnessArgs),
+    Hook(hook::HookArgs),
     Completions(completions::CompletionsArgs),
     Man(man::ManArgs),
 }
@@ -86,6 +88,7 @@ pub(super) fn run(context: &Context, command: Command) -> Result<ExitStatus, Cli
         Command::Key(args) => key::run(context, args),
         Command::Config(args) => config::run(context, args),
         Command::Harness(args) => harness::run(context, args),
+        Command::Hook(args) => hook::run(context, &args),
         Command::Completions(args) => Ok(completions::run(context, &args)),
         Command::Man(args) => man::run(context, &args),
     }

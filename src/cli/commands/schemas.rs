@@ -5,6 +5,7 @@ use crate::app::{
     acceptance, config, doctor, harness, inbox, keys, policy, setup, sync, tasks, verify,
 };
 use crate::base::files;
+use crate::cli::commands::hook;
 use crate::cli::error::ErrorDocument;
 use schemars::{JsonSchema, Schema, generate::SchemaSettings};
 use std::ffi::OsString;
@@ -63,6 +64,7 @@ const SCHEMAS: &[Entry] = &[
     ("config-list", schema::<config::ConfigList>),
     ("config-get", schema::<config::ConfigValue>),
     ("config-set", schema::<config::ConfigSet>),
+    ("hook", schema::<hook::HookReport>),
     ("harness-list", schema::<harness::HarnessList>),
     ("harness-test", schema::<harness::HarnessList>),
 ];

@@ -8,7 +8,7 @@ use crate::git::{self, Expected};
 use crate::model::digest::Digest;
 use crate::model::ids::TaskId;
 use crate::model::object_id::ObjectId;
-use crate::store::chain;
+use crate::store::chain::{self, MAX_POLICY, MAX_TAKEN};
 use crate::store::join::join;
 use crate::store::layout::{BRANCH_PREFIX, DEFAULT_PREFIX, RefKind};
 use crate::store::policy::PolicyHistory;
@@ -20,10 +20,6 @@ use std::collections::{BTreeMap, BTreeSet};
 const MANY: usize = 500;
 /// Refs that Git refuses, one by one, before the rest is not tried.
 const MAX_REFUSED: usize = 100;
-/// Most commits of one ref that are taken; fewer than are read, so that the next honest one fits.
-const MAX_TAKEN: usize = 20_000;
-/// The same for the policy, which changes rarely.
-const MAX_POLICY: usize = 5_000;
 
 /// Refs by local name.
 pub(super) type Refs = BTreeMap<String, ObjectId>;

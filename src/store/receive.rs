@@ -1,0 +1,359 @@
+//! What a server asks of a push before any ref moves.
+//!
+//! Refs of ours only grow; what grows is signed by somebody who may, lies where its content says, and
+//! is no larger than the format allows; the policy follows the one that is there; a sealed version is
+//! never followed by another of its number. What other refs hold is not looked at. Only new commits
+//! are judged: what a server has taken before stays as it is.
+//!
+//! Must not know hooks or how a push is shown. Rules for people: `docs/how-to/hooks.md`.
+
+mod documents;
+
+use super::chain::{self, Folder, MAX_POLICY, MAX_TAKEN};
+use super::layout::{DEFAULT_PREFIX, Layout, RefKind};
+use super::policy::{self, PolicyHistory};
+use super::tasks::TaskHistory;
+use super::{Error, Store, pins, proposal};
+use crate::base::clock::Clock;
+use crate::git::Repository;
+use crate::model::authority::may;
+use crate::model::digest::Digest;
+use crate::model::event::Event;
+use crate::model::ids::TaskId;
+use crate::model::object_id::ObjectId;
+use documents::Place;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// One ref that a push would move.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Update {
+    /// Full name.
+    pub name: String,
+    /// Where it is, as the pusher saw it; Git moves it only if that is so.
+    pub old: Option<ObjectId>,
+    /// Where it would be; `None` deletes it.
+    pub new: Option<ObjectId>,
+}
+
+/// A ref that must not move, and why, in one line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refused {
+    /// Full name.
+    pub name: String,
+    /// Why.
+    pub why: String,
+}
+
+/// What is wrong with one ref.
+type Judged<T> = Result<T, String>;
+
+/// Judges a push. `wanted` is the repository that this server is for, where it was told; else the
+/// first policy that comes decides that.
+pub fn judge(
+    repo: Repository,
+    updates: &[Update],
+    wanted: Option<Digest>,
+    clock: Clock,
+) -> Result<Vec<Refused>, Error> {
+    let layout = layout(&repo, updates)?;
+    let mut refused = Vec::new();
+    let mut good = Vec::new();
+    for update in updates {
+        match shape(&repo, &layout, update) {
+            Ok(Some(one)) => good.push(one),
+            Ok(None) => {}
+            Err(why) => refused.push(refusal(&update.name, why)),
+        }
+    }
+    // The policy first, then events, then what rests on them.
+    good.sort_by(|one, two| (&one.kind, one.name).cmp(&(&two.kind, two.name)));
+    let mut policy = policy::load(&repo, &layout)?;
+    if let (Some(policy), Some(wanted)) = (&policy, wanted)
+        && policy.repo() != wanted
+    {
+        return Err(Error::Pin(other_repository(policy, wanted)));
+    }
+    if let Some(pushed) = good.iter().find(|one| one.kind == RefKind::Policy) {
+        match offered(&repo, &layout, pushed, wanted) {
+            Ok(offered) => policy = Some(offered),
+            Err(why) => {
+                refused.push(refusal(pushed.name, why));
+                good.retain(|one| one.kind != RefKind::Policy);
+            }
+        }
+    }
+    let Some(policy) = policy else {
+        let why = "there is no policy here for it yet; `hangar sync` pushes that first";
+        refused.extend(good.iter().map(|one| refusal(one.name, why.into())));
+        return Ok(refused);
+    };
+    let mut judge = Judge {
+        store: Store {
+            repo,
+            layout,
+            policy,
+            clock,
+        },
+        tasks: BTreeMap::new(),
+        tips: BTreeMap::new(),
+    };
+    for one in &good {
+        match judge.content(one) {
+            Ok(()) => drop(judge.tips.insert(one.name.to_owned(), one.new)),
+            Err(why) => refused.push(refusal(one.name, why)),
+        }
+    }
+    Ok(refused)
+}
+
+fn refusal(name: &str, why: String) -> Refused {
+    Refused {
+        name: name.to_owned(),
+        why,
+    }
+}
+
+/// The prefix that is in use, or that the push brings into use.
+fn layout(repo: &Repository, updates: &[Update]) -> Result<Layout, Error> {
+    let layout = Layout::of(repo)?;
+    if layout.prefix() == DEFAULT_PREFIX && repo.read_ref(&layout.policy())?.is_none() {
+        let brings = |name: &str| updates.iter().any(|one| one.name == name);
+        if brings(&layout.rival()) && !brings(&layout.policy()) {
+            return Ok(Layout::at(super::layout::BRANCH_PREFIX));
+        }
+    }
+    Ok(layout)
+}
+
+/// A ref of ours that goes forward.
+struct Growth<'a> {
+    name: &'a str,
+    kind: RefKind,
+    old: Option<ObjectId>,
+    new: ObjectId,
+}
+
+/// What can be said without reading documents: the name, and that nothing is lost. `None` for a ref
+/// that is not ours.
+fn shape<'a>(repo: &Repository, layout: &Layout, update: &'a Update) -> Judged<Option<Growth<'a>>> {
+    let name = update.name.as_str();
+    let rival = layout.rival();
+    if name.to_ascii_lowercase() == rival || below_default(layout, name) {
+        return Err(format!(
+            "the state of this repository lies under {}",
+            layout.prefix()
+        ));
+    }
+    if !layout.concerns(name) {
+        return Ok(None);
+    }
+    let Some(new) = update.new else {
+        return Err("a ref of hangar is never deleted".into());
+    };
+    let kind = layout.kind_of(name).ok_or_else(|| {
+        "no ref of hangar has this name; a newer hangar on the server may know it".to_owned()
+    })?;
+    let most = match kind {
+        RefKind::Policy => MAX_POLICY,
+        _ => MAX_TAKEN,
+    };
+    chain::check_growth(repo, new, most).map_err(said)?;
+    if let Some(old) = update.old {
+        let holds = repo.has_object(old) && repo.is_ancestor(old, new).map_err(said)?;
+        if !holds {
+            return Err(loses(old));
+        }
+    }
+    Ok(Some(Growth {
+        name,
+        kind,
+        old: update.old,
+        new,
+    }))
+}
+
+/// Whether a name is under the usual prefix while the other is in use.
+fn below_default(layout: &Layout, name: &str) -> bool {
+    layout.prefix() != DEFAULT_PREFIX && Layout::at(DEFAULT_PREFIX).concerns(name)
+}
+
+fn said(error: impl std::fmt::Display) -> String {
+    error.to_string()
+}
+
+/// The policy that a push brings.
+fn offered(
+    repo: &Repository,
+    layout: &Layout,
+    pushed: &Growth<'_>,
+    wanted: Option<Digest>,
+) -> Judged<PolicyHistory> {
+    // What the pusher says was here decides nothing: other refs of the push are judged by this policy,
+    // and could be taken while Git refuses the policy itself.
+    if let Some(here) = repo.read_ref(&layout.policy()).map_err(said)?
+        && !repo.is_ancestor(here, pushed.new).map_err(said)?
+    {
+        return Err(loses(here));
+    }
+    documents::policy(repo, pushed.old, pushed.new)?;
+    let offered = policy::load_at(repo, pushed.new).map_err(said)?;
+    pins::check(repo, &offered).map_err(said)?;
+    match wanted {
+        Some(wanted) if wanted != offered.repo() => Err(other_repository(&offered, wanted)),
+        _ => Ok(offered),
+    }
+}
+
+fn other_repository(policy: &PolicyHistory, wanted: Digest) -> String {
+    format!(
+        "it is the policy of the repository {}, and `hangar.repo` of this server is {wanted}",
+        policy.repo()
+    )
+}
+
+fn loses(here: ObjectId) -> String {
+    format!(
+        "it would lose {}, which is here; `hangar sync` joins both",
+        here.short()
+    )
+}
+
+/// The state of the server with what the push adds to it.
+struct Judge {
+    store: Store,
+    /// Tasks that were read, as they would be after the push.
+    tasks: BTreeMap<TaskId, TaskHistory>,
+    /// Where refs would be that were found good.
+    tips: BTreeMap<String, ObjectId>,
+}
+
+impl Judge {
+    fn content(&mut self, one: &Growth<'_>) -> Judged<()> {
+        match &one.kind {
+            // Judged before everything else.
+            RefKind::Policy => Ok(()),
+            RefKind::Proposal(digest) => self.proposal(*digest, one),
+            RefKind::Task(task) => self.events(task, one),
+            RefKind::OfTask(task) => self.documents(task, one),
+        }
+    }
+
+    /// Commits with documents: those that are here, and those that the push adds. A join of heads
+    /// that had not gone apart is refused: it would let anybody make a ref longer.
+    fn folders(&self, one: &Growth<'_>) -> Judged<(Vec<Folder>, Vec<Folder>)> {
+        let repo = &self.store.repo;
+        let known = match one.old {
+            Some(old) => chain::reach(repo, old).map_err(said)?,
+            None => BTreeSet::new(),
+        };
+        let all = chain::read(repo, one.new).map_err(said)?;
+        let full: BTreeSet<ObjectId> = all.iter().map(|folder| folder.commit).collect();
+        for commit in chain::reach(repo, one.new).map_err(said)? {
+            if known.contains(&commit) || full.contains(&commit) {
+                continue;
+            }
+            let parents = repo.read_commit(commit).map_err(said)?.parents;
+            if let [left, right] = parents.as_slice() {
+                let idle = repo.is_ancestor(*left, *right).map_err(said)?
+                    || repo.is_ancestor(*right, *left).map_err(said)?;
+                if idle {
+                    return Err(at(commit, "it joins heads that had not gone apart"));
+                }
+            }
+        }
+        let parts = all.into_iter().partition(|one| known.contains(&one.commit));
+        Ok(parts)
+    }
+
+    fn proposal(&self, digest: Digest, one: &Growth<'_>) -> Judged<()> {
+        let repo = &self.store.repo;
+        for folder in self.folders(one)?.1 {
+            documents::policy_names(repo, &folder)?;
+        }
+        let proposal = proposal::read(repo, digest, one.new).map_err(said)?;
+        let mut versions = self.store.policy.versions().iter();
+        let signed = versions.any(|before| {
+            policy::open_needs(before, &proposal.draft)
+                .is_ok_and(|needs| needs.iter().any(|need| !need.signed.is_empty()))
+        });
+        if signed {
+            Ok(())
+        } else {
+            Err("nobody who has a say signed this version of the policy".into())
+        }
+    }
+
+    fn events(&mut self, id: &TaskId, one: &Growth<'_>) -> Judged<()> {
+        let new: BTreeSet<ObjectId> = {
+            let folders = self.folders(one)?.1;
+            for folder in &folders {
+                documents::event_names(&self.store.repo, folder)?;
+            }
+            folders.iter().map(|folder| folder.commit).collect()
+        };
+        let history = self.store.task_at(id, one.new).map_err(said)?;
+        let mut faults = history.faults.iter();
+        if let Some(fault) = faults.find(|fault| new.contains(&fault.commit)) {
+            return Err(at(fault.commit, &fault.doubt));
+        }
+        if let Some(commit) = history.pending.iter().find(|one| new.contains(one)) {
+            return Err(at(*commit, "an event that it rests on is not here"));
+        }
+        for record in &history.records {
+            if new.contains(&record.commit) {
+                rightful(&history, &record.event).map_err(|why| at(record.commit, why))?;
+            }
+        }
+        self.tasks.insert(id.clone(), history);
+        Ok(())
+    }
+
+    fn documents(&mut self, id: &TaskId, one: &Growth<'_>) -> Judged<()> {
+        let (old, new) = self.folders(one)?;
+        let requester = self.task(id)?.task.requester.clone();
+        let place = Place {
+            store: &self.store,
+            task: id,
+            requester: &requester,
+            name: one.name,
+        };
+        place.check(&old, &new)
+    }
+
+    /// A task as it would be after the push.
+    fn task(&mut self, id: &TaskId) -> Judged<&TaskHistory> {
+        let name = self.store.layout.task(id);
+        if !self.tasks.contains_key(id) {
+            let here = self.store.repo.read_ref(&name).map_err(said)?;
+            let tip = self.tips.get(&name).copied().or(here);
+            let tip = tip.ok_or("the task that it is about is not here")?;
+            let history = self.store.task_at(id, tip).map_err(said)?;
+            self.tasks.insert(id.clone(), history);
+        }
+        Ok(&self.tasks[id])
+    }
+}
+
+/// Whether the signer had the right to every change, whatever the task's state made of it: of two
+/// clones that changed a task at the same time one may have come too late.
+fn rightful(history: &TaskHistory, event: &super::check::Checked<Event>) -> Judged<()> {
+    if let Some(doubt) = &event.reduced {
+        return Err(doubt.to_string());
+    }
+    let value = event.value();
+    for change in &value.change {
+        if !may(&event.actor, change.act(), &history.task.requester) {
+            return Err(format!(
+                "{} had no right to {:?} under policy version {}",
+                event.actor.name(),
+                change.act(),
+                value.signer.policy.version
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn at(commit: ObjectId, why: impl std::fmt::Display) -> String {
+    format!("commit {}: {why}", commit.short())
+}
