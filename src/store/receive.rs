@@ -7,6 +7,7 @@
 //!
 //! Must not know hooks or how a push is shown. Rules for people: `docs/how-to/hooks.md`.
 
+mod archives;
 mod documents;
 
 use super::chain::{self, Folder, MAX_POLICY, MAX_TAKEN};
@@ -23,6 +24,7 @@ use crate::model::ids::TaskId;
 use crate::model::object_id::ObjectId;
 use documents::Place;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// One ref that a push would move.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,6 +46,9 @@ pub struct Refused {
     pub why: String,
 }
 
+/// Why a ref can't go.
+const NEVER: &str = "a ref of hangar is never deleted, unless an archive holds it";
+
 /// What is wrong with one ref.
 type Judged<T> = Result<T, String>;
 
@@ -58,7 +63,12 @@ pub fn judge(
     let layout = layout(&repo, updates)?;
     let mut refused = Vec::new();
     let mut good = Vec::new();
+    let mut deleted = Vec::new();
     for update in updates {
+        if update.new.is_none() && layout.owner(&update.name).is_some() {
+            deleted.push(update);
+            continue;
+        }
         match shape(&repo, &layout, update) {
             Ok(Some(one)) => good.push(one),
             Ok(None) => {}
@@ -91,7 +101,7 @@ pub fn judge(
         store: Store {
             repo,
             layout,
-            policy,
+            policy: Arc::new(policy),
             clock,
         },
         tasks: BTreeMap::new(),
@@ -101,6 +111,11 @@ pub fn judge(
         match judge.content(one) {
             Ok(()) => drop(judge.tips.insert(one.name.to_owned(), one.new)),
             Err(why) => refused.push(refusal(one.name, why)),
+        }
+    }
+    for one in deleted {
+        if let Err(why) = judge.deletion(one) {
+            refused.push(refusal(&one.name, why));
         }
     }
     Ok(refused)
@@ -148,16 +163,17 @@ fn shape<'a>(repo: &Repository, layout: &Layout, update: &'a Update) -> Judged<O
         return Ok(None);
     }
     let Some(new) = update.new else {
-        return Err("a ref of hangar is never deleted".into());
+        return Err(NEVER.into());
     };
     let kind = layout.kind_of(name).ok_or_else(|| {
         "no ref of hangar has this name; a newer hangar on the server may know it".to_owned()
     })?;
-    let most = match kind {
-        RefKind::Policy => MAX_POLICY,
-        _ => MAX_TAKEN,
-    };
-    chain::check_growth(repo, new, most).map_err(said)?;
+    match kind {
+        RefKind::Policy => chain::check_growth(repo, new, MAX_POLICY).map_err(said)?,
+        // Each history in it is looked at by itself.
+        RefKind::Archive(_) => {}
+        _ => chain::check_growth(repo, new, MAX_TAKEN).map_err(said)?,
+    }
     if let Some(old) = update.old {
         let holds = repo.has_object(old) && repo.is_ancestor(old, new).map_err(said)?;
         if !holds {
@@ -233,6 +249,7 @@ impl Judge {
             // Judged before everything else.
             RefKind::Policy => Ok(()),
             RefKind::Proposal(digest) => self.proposal(*digest, one),
+            RefKind::Archive(_) => self.archive(one),
             RefKind::Task(task) => self.events(task, one),
             RefKind::OfTask(task) => self.documents(task, one),
         }
@@ -324,7 +341,7 @@ impl Judge {
     fn task(&mut self, id: &TaskId) -> Judged<&TaskHistory> {
         let name = self.store.layout.task(id);
         if !self.tasks.contains_key(id) {
-            let here = self.store.repo.read_ref(&name).map_err(said)?;
+            let here = self.store.head(&name).map_err(said)?;
             let tip = self.tips.get(&name).copied().or(here);
             let tip = tip.ok_or("the task that it is about is not here")?;
             let history = self.store.task_at(id, tip).map_err(said)?;

@@ -7,6 +7,7 @@ use crate::app::Error;
 use crate::git::Repository;
 use crate::model::object_id::ObjectId;
 use crate::store;
+use crate::store::archive;
 use crate::store::layout::Layout;
 
 /// The only state of a transaction in which it can be refused.
@@ -62,7 +63,8 @@ fn fault(
     }
     Ok(match object(new)? {
         None if repo.is_being_packed(name)? => None,
-        None => Some("a ref of hangar is never deleted".into()),
+        None if archive::holds(repo, layout, name, here) => None,
+        None => Some("a ref of hangar is never deleted, unless an archive holds it".into()),
         Some(new) if holds(repo, here, new) => None,
         Some(_) => Some(format!("it would lose {}", here.short())),
     })

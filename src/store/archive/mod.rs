@@ -15,7 +15,7 @@ mod listing;
 
 pub use listing::Heads;
 
-use super::layout::OfTask;
+use super::layout::{Layout, OfTask};
 use super::{Error, Store, high_water};
 use crate::git::{self, Expected, Repository};
 use crate::model::ids::TaskId;
@@ -220,6 +220,34 @@ pub(super) fn take(
         Some(here) => commit::union(repo, here, there)?,
     };
     Ok((target, offered))
+}
+
+/// The tasks that are new in an archive that follows another. An error where it lost something.
+pub(super) fn grown(
+    repo: &Repository,
+    old: Option<ObjectId>,
+    new: ObjectId,
+) -> Result<BTreeMap<TaskId, Heads>, Error> {
+    let offered = commit::offered(repo, old, new)?;
+    if let Some(old) = old
+        && !commit::holds_all(repo, old, new)?
+    {
+        return Err(Error::Document {
+            place: "the archive".into(),
+            reason: "it lost something that the one before holds".into(),
+        });
+    }
+    Ok(offered)
+}
+
+/// Whether an archive here holds all of a ref that is at `at`.
+pub fn holds(repo: &Repository, layout: &Layout, name: &str, at: ObjectId) -> bool {
+    let kept = || -> Option<ObjectId> {
+        let (task, own) = (layout.owner(name)?, layout.own(name)?);
+        let archive = repo.read_ref(&layout.archive(&task)).ok()??;
+        head_in(repo, archive, &task, own).ok()?
+    };
+    kept().is_some_and(|kept| repo.is_ancestor(at, kept).unwrap_or(false))
 }
 
 /// What an archive has of one ref, given without its prefix.
