@@ -7,6 +7,8 @@
 mod anchor;
 #[path = "common/git.rs"]
 mod git;
+#[path = "../tests/it/common/policy.rs"]
+mod policy;
 #[path = "common/tasks.rs"]
 mod tasks;
 

@@ -22,3 +22,10 @@ pub mod app;
 
 pub mod cli;
 pub mod ui;
+
+// What founds a repository in tests and benchmarks, which name this crate from outside.
+#[cfg(test)]
+extern crate self as hangar;
+#[cfg(test)]
+#[path = "../tests/it/common/policy.rs"]
+mod founding;

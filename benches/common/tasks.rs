@@ -4,7 +4,7 @@
 //! `git fast-import` stream: `Store::change_task` reads the task anew and syncs every object and the
 //! ref to disk, which is right for one command and too slow for 80,000.
 
-use crate::git;
+use crate::{git, policy};
 use hangar::base::clock::Clock;
 use hangar::git::{Error, Repository};
 use hangar::model::codec;
@@ -12,9 +12,7 @@ use hangar::model::digest::Digest;
 use hangar::model::event::{Change, Criterion, Event};
 use hangar::model::ids::{CriterionId, TaskId};
 use hangar::model::object_id::ObjectId;
-use hangar::model::policy::{
-    self, Acceptance, MachineRole, Members, Person, Role, Root, RootKey, Thresholds,
-};
+use hangar::model::policy::{MachineRole, Role};
 use hangar::model::task::{Flow, Mode};
 use hangar::store::Store;
 use hangar::store::draft::Draft;
@@ -238,48 +236,19 @@ impl<'a> Line<'a> {
 }
 
 fn found(repo: &Path, person: &MachineKey, worker: &MachineKey) {
-    let text = |key: &MachineKey| key.public().as_str().to_owned();
-    let alice = || "alice".parse().expect("it is a name");
-    let root = Root {
-        format: 1,
-        version: 1,
-        nonce: "00".repeat(16),
-        previous: None,
-        thresholds: Thresholds {
-            root: 1,
-            members: 1,
-        },
-        acceptance: Acceptance::default(),
-        key: vec![RootKey {
-            principal: alice(),
-            public: text(person),
-            recovery: false,
-        }],
-    };
-    let members = Members {
-        format: 1,
-        version: 1,
-        previous: None,
-        root: Digest::of(b""),
-        arbiter: String::new(),
-        archive_days: None,
-        person: vec![Person {
-            name: alice(),
-            role: Role::Admin,
-            keys: vec![text(person)],
-            recipients: vec![text(person)],
-        }],
-        machine: vec![policy::Machine {
-            name: "worker".parse().expect("it is a name"),
-            role: MachineRole::Worker,
-            owner: alice(),
-            public: text(worker),
-        }],
-        reduced: Vec::new(),
-    };
+    let alice = person.public().as_str();
+    let root = policy::root(&[("alice", alice)]);
+    let members = policy::members(
+        vec![policy::person("alice", Role::Admin, alice)],
+        vec![policy::machine(
+            "worker",
+            MachineRole::Worker,
+            worker.public().as_str(),
+        )],
+    );
     let repo = Repository::discover(repo).expect("it is a repository");
     let layout = Layout::of(&repo).expect("it has refs");
     let draft = Draft::founding(&root, members, person.signer()).expect("it is signed");
-    let published = draft.publish(&repo, &layout, None, alice().as_str(), clock());
+    let published = draft.publish(&repo, &layout, None, "alice", clock());
     published.expect("it is published");
 }

@@ -89,6 +89,9 @@ pub enum Error {
         #[source]
         source: git::Error,
     },
+    /// The policy that this clone has seen is gone, and `init` found it nowhere.
+    #[error(transparent)]
+    PolicyLost(store::Error),
     /// `hangar.toml` names a policy that is not here.
     #[error("hangar.toml names the policy {wanted}, which is not in this clone")]
     PolicyElsewhere {

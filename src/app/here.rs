@@ -20,6 +20,9 @@ use std::path::{Path, PathBuf};
 /// What `deliver.as = "pr"` comes to.
 pub(super) const NO_PULL_REQUESTS: &str = "pull requests are not made yet; a branch is delivered";
 
+/// What every command says while rival versions of the policy are undecided.
+const IN_DOUBT: &str = "rival versions of the policy are here: nothing is decided until one stands (`hangar policy show`)";
+
 /// The surroundings of a use case, given explicitly so that nothing below reads the process's own.
 #[derive(Debug, Clone)]
 pub struct Here {
@@ -89,6 +92,9 @@ impl Here {
                 named,
                 found: store.policy.repo(),
             });
+        }
+        if !store.policy.rivals().is_empty() {
+            self.notices.once("rivals", IN_DOUBT);
         }
         Ok(store)
     }

@@ -13,11 +13,12 @@ use crate::model::outcome::{Trust, Verdict};
 use crate::model::plan::Framework;
 use crate::model::policy::{MachineRole, Policy, Role};
 use crate::model::reduction::Why;
-use crate::store::Store;
-use crate::store::policy::{Tally, policy_of};
+use crate::model::rival::{self, Rival};
+use crate::store::policy::{Claim, PolicyHistory, Tally, followed, policy_of};
 use crate::store::proposal::Proposal;
+use crate::store::{Store, reduce};
 use crate::trust::PublicKey;
-use change::NeedView;
+use change::{LeftOutView, NeedView};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -52,6 +53,82 @@ pub struct PolicyView {
     /// Versions that wait for signatures.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub proposals: Vec<ProposalView>,
+    /// Versions of which it is undecided which stands. Nothing is decided while there are any.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub rivals: Vec<RivalsView>,
+    /// Versions that were set aside.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub set_aside: Vec<SetAsideView>,
+}
+
+/// Versions that follow the same one.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct RivalsView {
+    /// Number of the version that they follow.
+    pub after: u64,
+    /// The versions.
+    pub versions: Vec<RivalView>,
+}
+
+/// One of several versions that claim the same place.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct RivalView {
+    /// Its number.
+    pub version: u64,
+    /// SHA-256 of its `members.toml`: names it in `hangar policy resolve`.
+    pub digest: Digest,
+    /// Who signed it.
+    pub signed: Vec<Principal>,
+    /// What it adds and removes against the version that it follows, one phrase each.
+    pub changes: Vec<String>,
+}
+
+/// A version that was set aside for a rival of it.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct SetAsideView {
+    /// Its number.
+    pub version: u64,
+    /// SHA-256 of its `members.toml`.
+    pub digest: Digest,
+    /// Who signed it.
+    pub signed: Vec<Principal>,
+    /// How many documents count although they name it.
+    pub documents: usize,
+}
+
+/// Rival versions of a policy, for people and programs.
+pub(super) fn rivals(policy: &PolicyHistory) -> Vec<RivalsView> {
+    let view = |claim: &Claim| {
+        let of = policy.version(claim.digest);
+        let before = of.and_then(|of| policy.version(of.members.previous?));
+        RivalView {
+            version: claim.version,
+            digest: claim.digest,
+            signed: claim.signers.iter().cloned().collect(),
+            changes: before
+                .zip(of)
+                .map_or_else(Vec::new, |(before, of)| changes(before, of)),
+        }
+    };
+    let all = policy.rivals().iter();
+    all.map(|one| RivalsView {
+        after: one.after,
+        versions: one.versions.iter().map(view).collect(),
+    })
+    .collect()
+}
+
+fn set_aside(policy: &PolicyHistory) -> Vec<SetAsideView> {
+    let entries = policy.newest().members.rival.iter();
+    let view = |entry: &Rival| {
+        Some(SetAsideView {
+            version: policy.version(entry.digest)?.reference.version,
+            digest: entry.digest,
+            signed: policy.signers(entry.digest).into_iter().collect(),
+            documents: policy.list(entry.accepted).map_or(0, BTreeSet::len),
+        })
+    };
+    entries.filter_map(view).collect()
 }
 
 /// A key that lost rights.
@@ -78,6 +155,9 @@ pub struct ProposalView {
     pub needs: Vec<NeedView>,
     /// What it adds and removes against the version in force, one phrase each.
     pub changes: Vec<String>,
+    /// Documents of keys that lose rights in it which came after it was made: they would not count.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub left_out: Vec<LeftOutView>,
 }
 
 /// A root key.
@@ -162,6 +242,8 @@ pub fn show(here: &Here) -> Result<PolicyView, Error> {
         view.proposals
             .push(proposal_view(&store, &proposal, &needs)?);
     }
+    view.rivals = rivals(&store.policy);
+    view.set_aside = set_aside(&store.policy);
     Ok(view)
 }
 
@@ -171,6 +253,7 @@ pub(super) fn proposal_view(
     needs: &[Tally],
 ) -> Result<ProposalView, Error> {
     let after = policy_of(&proposal.draft)?;
+    let before = followed(&store.policy, &proposal.draft)?;
     Ok(ProposalView {
         digest: proposal.digest,
         needs: needs
@@ -178,7 +261,8 @@ pub(super) fn proposal_view(
             .filter(|need| !need.suffices())
             .map(change::need)
             .collect(),
-        changes: changes(store.policy.newest(), &after),
+        changes: changes(before, &after),
+        left_out: change::left_out(&reduce::left_out(store, &proposal.draft)?),
     })
 }
 
@@ -224,6 +308,8 @@ fn view(repo: &Digest, policy: &Policy) -> Result<PolicyView, Error> {
         acceptance: acceptance(policy),
         reduced: Vec::new(),
         proposals: Vec::new(),
+        rivals: Vec::new(),
+        set_aside: Vec::new(),
     })
 }
 
@@ -258,6 +344,12 @@ pub struct PolicyLog {
     pub repo: Digest,
     /// Versions, newest first.
     pub versions: Vec<PolicyVersion>,
+    /// Versions of which it is undecided which stands.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub rivals: Vec<RivalsView>,
+    /// Versions that were set aside.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub set_aside: Vec<SetAsideView>,
 }
 
 /// One version.
@@ -294,6 +386,8 @@ pub fn log(here: &Here) -> Result<PolicyLog, Error> {
     Ok(PolicyLog {
         repo: store.policy.repo(),
         versions,
+        rivals: rivals(&store.policy),
+        set_aside: set_aside(&store.policy),
     })
 }
 
@@ -310,6 +404,15 @@ fn changes(before: &Policy, after: &Policy) -> Vec<String> {
     removed
         .chain(added)
         .chain(settings(before, after))
+        .chain(aside(before, after))
+        .collect()
+}
+
+/// Versions that `after` is the first to set aside.
+fn aside(before: &Policy, after: &Policy) -> Vec<String> {
+    let added = rival::added(&before.members, &after.members).into_iter();
+    added
+        .map(|entry| format!("sets aside {}", entry.digest))
         .collect()
 }
 

@@ -1,6 +1,7 @@
 //! `hangar sync`: the same state here and on a Git remote.
 
 use super::error::with_causes;
+use super::policy::{RivalsView, rivals};
 use super::tasks::archive;
 use super::{Error, Here};
 use crate::base::words;
@@ -48,6 +49,10 @@ pub struct SyncView {
     /// Refs that this version does not know; they are left alone.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub unknown: Vec<String>,
+    /// Versions of the policy of which it is undecided which stands. Nothing is decided while there are
+    /// any.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub rivals: Vec<RivalsView>,
     /// Why something could not be pushed; absent when everything was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_pushed: Option<String>,
@@ -130,11 +135,14 @@ pub fn sync(here: &Here, remote: Option<&str>) -> Result<SyncView, Error> {
     check_known(&store.repo, &remote)?;
     archive::daily(here, &store)?;
     let policy = store.layout.policy();
-    let (_, mut report) = sync::sync(store, &wanted)?;
+    let (store, mut report) = sync::sync(store, &wanted)?;
     if restored {
         report.fetched.insert(policy);
     }
-    Ok(view(report))
+    let mut view = view(report);
+    view.rivals = rivals(&store.policy);
+    view.whole &= view.rivals.is_empty();
+    Ok(view)
 }
 
 /// The state here. A policy that this clone has lost is taken from the remote first.
@@ -253,6 +261,7 @@ fn view(report: Report) -> SyncView {
         pushed: report.pushed.into_iter().collect(),
         not_applied: report.not_applied.into_iter().map(not_applied).collect(),
         unknown: report.unknown.into_iter().collect(),
+        rivals: Vec::new(),
         not_pushed: report.not_pushed,
     }
 }

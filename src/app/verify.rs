@@ -78,8 +78,8 @@ pub fn verify(here: &Here, subject: Subject<'_>) -> Result<Answer, Error> {
         Some(Target::Revision(commit)) => Some(*commit),
         Some(Target::Task(_)) | None => None,
     };
-    let mut links = vec![policy_link(&store)];
     let mut faults = Vec::new();
+    let mut links = vec![policy_link(&store, &mut faults)];
     links.push(pin::check(here, &store, under, &mut faults)?);
     let mut answer = Answer::new(links, faults);
     let identities = identities(here, &store);
@@ -150,8 +150,28 @@ fn distrusted(error: store::Error) -> Result<Answer, Error> {
     Ok(Answer::new(vec![broken], vec![fault]))
 }
 
-fn policy_link(store: &Store) -> Link {
+fn policy_link(store: &Store, faults: &mut Vec<Fault>) -> Link {
     let newest = store.policy.newest().reference;
+    let rivals = store.policy.rivals();
+    if !rivals.is_empty() {
+        faults.extend(rivals.iter().map(|one| Fault {
+            link: LinkName::Policy,
+            place: Some(store.layout.policy()),
+            what: format!(
+                "{one}; `hangar policy resolve DIGEST` says which stands, with the root keys"
+            ),
+            only_now: false,
+        }));
+        return Link {
+            name: LinkName::Policy,
+            state: LinkState::Broken,
+            detail: format!(
+                "version {} of {} has undecided rivals",
+                newest.version,
+                store.policy.repo().short()
+            ),
+        };
+    }
     Link {
         name: LinkName::Policy,
         state: LinkState::Held,

@@ -86,9 +86,17 @@ pub enum Error {
     /// The sealed tests can't be encrypted.
     #[error(transparent)]
     Encrypt(#[from] seal::EncryptError),
-    /// A recipient of the policy can't be used.
-    #[error(transparent)]
-    Recipient(#[from] seal::RecipientError),
+    /// Nothing can be encrypted to a recipient of the policy.
+    #[error("the sealed tests can't be encrypted to {holder}")]
+    Recipient {
+        /// Who it is in the policy.
+        holder: Principal,
+        /// Whether it is a grader, whose own key is its recipient.
+        is_grader: bool,
+        /// Why.
+        #[source]
+        source: seal::RecipientError,
+    },
     /// A pattern of the plan is malformed.
     #[error(transparent)]
     Pattern(#[from] grade::protect::Error),

@@ -12,8 +12,9 @@ use crate::model::digest::Digest;
 use crate::model::manifest::{self, Manifest, Writer};
 use crate::model::object_id::ObjectId;
 use crate::model::plan::Plan;
+use crate::model::policy::Policy;
 use crate::model::task::Task;
-use crate::seal::{self, Canary, FileMode, Payload, Recipient};
+use crate::seal::{self, Canary, FileMode, Payload, Recipient, RecipientError};
 use crate::store::Store;
 use crate::store::chain::Content;
 use crate::store::dossier::{Dossier, Held};
@@ -108,11 +109,31 @@ fn code_was_seen(dossier: &Dossier) -> bool {
 
 /// age recipients of a task.
 pub fn recipients(store: &Store, task: &Task) -> Result<Vec<Recipient>, Error> {
-    let texts = store.policy.newest().recipients(&task.requester);
-    texts
-        .iter()
-        .map(|text| text.parse().map_err(Error::from))
-        .collect()
+    let newest = store.policy.newest();
+    let texts = newest.recipients(&task.requester);
+    let parse = |text: &String| {
+        text.parse()
+            .map_err(|source| unusable(newest, text, source))
+    };
+    texts.iter().map(parse).collect()
+}
+
+/// The error that says whose recipient it is.
+fn unusable(policy: &Policy, text: &str, source: RecipientError) -> Error {
+    let mut people = policy.members.person.iter();
+    let person = people.find(|one| one.recipients.iter().any(|own| own == text));
+    let mut machines = policy.members.machine.iter();
+    let machine = machines.find(|one| one.public == text);
+    let names = person.map(|one| &one.name).or(machine.map(|one| &one.name));
+    match names {
+        Some(holder) => Error::Recipient {
+            holder: holder.clone(),
+            is_grader: person.is_none(),
+            source,
+        },
+        // Every recipient comes from one of the two.
+        None => Error::refused(source.to_string(), "see `hangar policy show --json`"),
+    }
 }
 
 fn payload(

@@ -21,6 +21,7 @@ pub mod outcome;
 pub mod plan;
 pub mod policy;
 pub mod reduction;
+pub mod rival;
 pub mod run;
 pub mod signer;
 pub mod task;

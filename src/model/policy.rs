@@ -8,6 +8,7 @@ use crate::model::ids::{Fingerprint, Principal};
 use crate::model::outcome::{Trust, Verdict};
 use crate::model::plan::Framework;
 use crate::model::reduction::Reduction;
+use crate::model::rival::Rival;
 use crate::model::signer::PolicyRef;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -132,6 +133,9 @@ pub struct Members {
     /// Keys that lost rights.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reduced: Vec<Reduction>,
+    /// Versions that rivalled one of this chain and do not stand.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rival: Vec<Rival>,
 }
 
 /// What a person may do. Each role includes those below it.

@@ -78,6 +78,15 @@ impl Folder {
 
 /// Every commit with documents that `head` reaches, parents before children.
 pub fn read(repo: &Repository, head: ObjectId) -> Result<Vec<Folder>, Error> {
+    read_up_to(repo, head, MAX_COMMITS)
+}
+
+/// The same for a ref that is never longer than `most` commits.
+pub(super) fn read_up_to(
+    repo: &Repository,
+    head: ObjectId,
+    most: usize,
+) -> Result<Vec<Folder>, Error> {
     let mut seen = BTreeSet::new();
     let mut found = Vec::new();
     // Depth first; a commit is taken once everything above it was.
@@ -87,7 +96,7 @@ pub fn read(repo: &Repository, head: ObjectId) -> Result<Vec<Folder>, Error> {
             Visit::Leave(folder) => found.push(folder),
             Visit::Enter(id) if !seen.insert(id) => {}
             Visit::Enter(id) => {
-                if seen.len() > MAX_COMMITS {
+                if seen.len() > most {
                     return Err(Error::Document {
                         place: id.to_string(),
                         reason: "its history is too long".into(),

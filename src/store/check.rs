@@ -143,6 +143,19 @@ pub enum Doubt {
         /// The version.
         since: u64,
     },
+    /// It names a version of the policy that does not stand, and is not listed as counting all the
+    /// same.
+    #[error("it names policy version {version} ({}), which {}; the document is {document}", digest.short(), if *undecided { "has an undecided rival" } else { "was set aside" })]
+    Rival {
+        /// Digest of the document.
+        document: Digest,
+        /// The version.
+        version: u64,
+        /// Its digest.
+        digest: Digest,
+        /// Whether nobody has said yet which one stands.
+        undecided: bool,
+    },
     /// The signer had no right to it.
     #[error("{principal} had no right to {act:?} under policy version {version}")]
     NoRight {
@@ -163,7 +176,7 @@ pub struct Checked<T> {
     pub actor: Actor,
     /// Bytes and signature, to be passed on unchanged.
     pub original: Unverified,
-    /// Why it does not count, where its key lost rights since.
+    /// Why it does not count, where its key lost rights since, or its policy version does not stand.
     pub reduced: Option<Doubt>,
 }
 
@@ -214,18 +227,31 @@ pub fn check<T: Document>(
         .find(signer.policy)
         .ok_or(Doubt::OtherPolicy(signer.policy.version))?;
     let actor = holder(version, signer)?;
-    let reduced = policy
-        .reduction(&signer.key, signer.policy, verified.digest())
-        .map(|entry| Doubt::Reduced {
-            document: verified.digest(),
-            how: entry.how,
-            since: entry.since,
-        });
+    let reduced = without_effect(policy, signer, verified.digest());
     Ok(Checked {
         verified,
         actor,
         original,
         reduced,
+    })
+}
+
+/// Why a document that was signed as it should does not count.
+fn without_effect(policy: &PolicyHistory, signer: &Signer, document: Digest) -> Option<Doubt> {
+    if !policy.stands(signer.policy.digest) {
+        let counts = policy.counts_aside(signer.policy, document);
+        return (!counts).then(|| Doubt::Rival {
+            document,
+            version: signer.policy.version,
+            digest: signer.policy.digest,
+            undecided: !policy.rivals().is_empty(),
+        });
+    }
+    let entry = policy.reduction(&signer.key, signer.policy, document)?;
+    Some(Doubt::Reduced {
+        document,
+        how: entry.how,
+        since: entry.since,
     })
 }
 

@@ -84,7 +84,7 @@ impl Draft {
         };
         let commit = chain::commit(repo, tip, &files, &note)?;
         let written = policy::load_at(repo, commit)?;
-        if written.newest().reference.digest != Digest::of(&self.members) {
+        if written.decided()?.reference.digest != Digest::of(&self.members) {
             return Err(Error::Policy("the version was not written as it is".into()));
         }
         chain::advance(repo, &layout.policy(), tip, commit, note.message)?;

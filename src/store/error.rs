@@ -1,12 +1,12 @@
 //! What can go wrong with the state, by what the caller can do.
 
+use super::policy::Rivals;
 use crate::base::files;
 use crate::base::words::count;
 use crate::git;
 use crate::model::codec;
 use crate::model::digest::Digest;
 use crate::model::ids::{Fingerprint, Principal, TaskId};
-use crate::model::object_id::ObjectId;
 use crate::model::task::Refusal;
 use crate::trust::SignError;
 
@@ -41,15 +41,11 @@ pub enum Error {
         /// Names the version.
         digest: Digest,
     },
-    /// Two versions of the policy follow the same one.
-    #[error(
-        "the policy here ({here}) and on the remote ({there}) went apart after the same version"
-    )]
+    /// Several versions of the policy follow the same one, and nobody has said which stands.
+    #[error("nothing is decided under a policy in doubt: {}", list(rivals))]
     RivalPolicy {
-        /// Commit of the newest version here.
-        here: ObjectId,
-        /// On the remote.
-        there: ObjectId,
+        /// Where they are.
+        rivals: Vec<Rivals>,
     },
     /// The policy is not the one that this clone or `hangar.toml` pinned.
     #[error("the policy is not the one that was pinned: {0}")]
@@ -113,6 +109,11 @@ pub enum Error {
     /// Trouble with a local file.
     #[error(transparent)]
     File(#[from] files::Error),
+}
+
+fn list(rivals: &[Rivals]) -> String {
+    let all: Vec<_> = rivals.iter().map(ToString::to_string).collect();
+    all.join("; ")
 }
 
 impl Error {

@@ -100,75 +100,37 @@ fn print_of(text: &str) -> Result<Fingerprint, crate::trust::KeyError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::digest::Digest;
-    use crate::model::policy::{
-        Acceptance, Machine, MachineRole, Person, Role, RootKey, Thresholds,
-    };
+    use crate::founding::{machine, person, root};
+    use crate::model::policy::{MachineRole, Role};
     use crate::trust::generate_machine_key;
 
     fn key() -> String {
         generate_machine_key().1.as_str().to_owned()
     }
 
-    fn root(keys: &[(&str, &String)]) -> Root {
-        let key = |(name, public): &(&str, &String)| RootKey {
-            principal: name.parse().unwrap(),
-            public: (*public).clone(),
-            recovery: false,
-        };
-        Root {
-            format: 1,
-            version: 1,
-            nonce: "00".repeat(16),
-            previous: None,
-            thresholds: Thresholds {
-                root: 1,
-                members: 1,
-            },
-            acceptance: Acceptance::default(),
-            key: keys.iter().map(key).collect(),
-        }
-    }
-
-    fn members(person: &str, machine: &str) -> Members {
-        Members {
-            format: 1,
-            version: 1,
-            previous: None,
-            root: Digest::of(b""),
-            arbiter: String::new(),
-            archive_days: None,
-            person: vec![Person {
-                name: "alice".parse().unwrap(),
-                role: Role::Admin,
-                keys: vec![person.to_owned()],
-                recipients: Vec::new(),
-            }],
-            machine: vec![Machine {
-                name: "worker".parse().unwrap(),
-                role: MachineRole::Worker,
-                owner: "alice".parse().unwrap(),
-                public: machine.to_owned(),
-            }],
-            reduced: Vec::new(),
-        }
+    fn members(alice: &str, worker: &str) -> Members {
+        crate::founding::members(
+            vec![person("alice", Role::Admin, alice)],
+            vec![machine("worker", MachineRole::Worker, worker)],
+        )
     }
 
     #[test]
     fn a_key_has_one_holder_and_a_root_key_is_a_persons_own() {
-        let (alice, worker, spare) = (key(), key(), key());
-        let members_of = |machine| members(&alice, machine);
-        let own = [("alice", &alice), ("alice", &spare)];
-        check(&root(&own), &members_of(&worker)).unwrap();
+        let keys = [key(), key(), key()];
+        let [alice, worker, spare] = keys.each_ref().map(String::as_str);
+        let members_of = |machine| members(alice, machine);
+        let own = [("alice", alice), ("alice", spare)];
+        check(&root(&own), &members_of(worker)).unwrap();
         for (keys, machine) in [
             // One key of a person and of a machine.
-            (&own[..], &alice),
+            (&own[..], alice),
             // A machine's key that is a root key, also of its owner.
-            (&[("alice", &alice), ("alice", &worker)], &worker),
+            (&[("alice", alice), ("alice", worker)], worker),
             // A person's key as another's root key.
-            (&[("bob", &alice)], &worker),
+            (&[("bob", alice)], worker),
             // One root key of two people would count twice.
-            (&[("alice", &spare), ("bob", &spare)], &worker),
+            (&[("alice", spare), ("bob", spare)], worker),
         ] {
             let refused = check(&root(keys), &members_of(machine)).unwrap_err();
             assert!(matches!(refused, Error::Policy(_)), "{refused}");

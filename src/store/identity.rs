@@ -19,9 +19,9 @@ pub struct Identity<'a> {
 }
 
 impl<'a> Identity<'a> {
-    /// Looks the key up in the newest policy.
+    /// Looks the key up in the newest policy. While rival versions of it are undecided nobody signs.
     pub fn of(policy: &PolicyHistory, signer: &'a Signer) -> Result<Self, Error> {
-        let newest = policy.newest();
+        let newest = policy.decided()?;
         let (actor, key) = holder(newest, signer.public())?;
         Ok(Self {
             actor,

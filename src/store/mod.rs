@@ -21,6 +21,7 @@ pub mod policy;
 pub mod proposal;
 pub mod receive;
 pub mod reduce;
+pub mod resolve;
 pub mod scan;
 pub mod sync;
 pub mod tasks;

@@ -42,7 +42,7 @@ pub fn pinned(repo: &Repository) -> Result<Option<Digest>, Error> {
 }
 
 /// Loads the policy of a clone and holds it against the pin. One that the clone has seen and lost is
-/// told from one that never was.
+/// told from one that never was. Of rivals, the one that the clone saw goes on being shown.
 pub fn load(repo: &Repository, layout: &Layout) -> Result<PolicyHistory, Error> {
     let Some(policy) = policy::load(repo, layout)? else {
         return Err(match read(repo)? {
@@ -52,12 +52,16 @@ pub fn load(repo: &Repository, layout: &Layout) -> Result<PolicyHistory, Error> 
             None => Error::NoPolicy,
         });
     };
-    check(repo, &policy)?;
-    Ok(policy)
+    seen(repo, policy)
 }
 
-/// Holds the loaded policy against the pin: same repository, and the pinned version still in the
-/// chain.
+/// A loaded policy as this clone sees it: held against the pin.
+pub fn seen(repo: &Repository, policy: PolicyHistory) -> Result<PolicyHistory, Error> {
+    check(repo, &policy)?;
+    Ok(policy.seen_from(read(repo)?.map(|pin| pin.policy)))
+}
+
+/// Holds the loaded policy against the pin: same repository, and the pinned version still there.
 pub fn check(repo: &Repository, policy: &PolicyHistory) -> Result<(), Error> {
     let Some(pin) = read(repo)? else {
         return Ok(());
@@ -71,16 +75,20 @@ pub fn check(repo: &Repository, policy: &PolicyHistory) -> Result<(), Error> {
     }
     if policy.find(pin.policy).is_none() {
         return Err(Error::Pin(format!(
-            "this clone has seen policy version {}, which is no longer in the chain",
+            "this clone has seen policy version {}, which is no longer there",
             pin.policy.version
         )));
     }
     Ok(())
 }
 
-/// Records the policy as seen. Nothing is written when the pin is current.
+/// Records the policy as seen. Nothing is written when the pin is current, or while rivals are
+/// undecided.
 pub fn record(repo: &Repository, policy: &PolicyHistory) -> Result<(), Error> {
     check(repo, policy)?;
+    if !policy.rivals().is_empty() {
+        return Ok(());
+    }
     let pin = Pin {
         format: 1,
         repo: policy.repo(),

@@ -1,43 +1,63 @@
-//! The policy chain: from the founding to the newest version, each verified by the one before.
+//! The policy: every version from the founding on, each verified by the one that it follows.
 //!
-//! Format: `docs/format.md`, "Policy". A commit holds `root.toml`, `members.toml` and the folders
-//! `root.sigs` and `members.sigs` with one signature for each key, named by the key's hex
-//! fingerprint.
+//! Where two versions follow the same one, both stay on the ref, and which of them stands is for the
+//! root keys to say ([`fork`]). Format: `docs/format.md`, "Policy". A commit holds `root.toml`,
+//! `members.toml` and the folders `root.sigs` and `members.sigs` with one signature for each key,
+//! named by the key's hex fingerprint.
 
-use super::Error;
-use super::chain::{self, Folder};
+mod fork;
+mod sense;
+mod step;
+
+pub use fork::{Claim, Rivals};
+pub(super) use step::draft_of;
+pub use step::{OWN_KEYS, Tally};
+
 use super::draft::Draft;
-use super::holders;
 use super::layout::Layout;
-use crate::git::{self, EntryKind, Repository};
-use crate::model::codec;
+use super::{Error, chain};
+use crate::git::Repository;
 use crate::model::digest::Digest;
 use crate::model::ids::{Fingerprint, Principal};
 use crate::model::object_id::ObjectId;
-use crate::model::policy::{Members, Policy, Role, Root};
+use crate::model::policy::Policy;
 use crate::model::reduction::{self, Reduction};
+use crate::model::rival;
 use crate::model::signer::PolicyRef;
-use crate::trust::{KeyRing, Namespace, PublicKey, verify};
+use crate::trust::KeyRing;
+use fork::Selection;
 use std::collections::{BTreeMap, BTreeSet};
+use step::{Step, need, tally};
 
-/// Largest signature file.
-const MAX_SIGNATURE: u64 = 8 << 10;
-/// Largest list of documents that count.
-const MAX_LIST: u64 = 80 << 20;
-/// Most signatures of one document that are looked at.
-const MAX_SIGNATURES: usize = 256;
-
-/// Every version of the policy, oldest first.
+/// Every version of the policy, and which of them are the chain.
 ///
-/// Invariant: not empty, and each version was authorised by the one before it.
+/// Invariant: the chain is not empty, and each version was authorised by the one that it follows.
 #[derive(Debug)]
 pub struct PolicyHistory {
     repo: Digest,
-    versions: Vec<Policy>,
-    /// Lists of documents that count although their key lost rights, by digest.
+    /// Each after the one that it follows.
+    all: Vec<Version>,
+    /// Places in `all` by digest.
+    places: BTreeMap<Digest, usize>,
+    /// Which of them stand.
+    selection: Selection,
+    /// Lists of documents that count although their key lost rights, or the version that they name
+    /// was set aside, by digest.
     lists: BTreeMap<Digest, BTreeSet<Digest>>,
     /// The keys of all versions.
     keys: KeyRing,
+}
+
+/// One version and how it came to be.
+#[derive(Debug)]
+struct Version {
+    policy: Policy,
+    /// The version that it follows; `None` for the first.
+    parent: Option<usize>,
+    /// Who signed it.
+    signers: BTreeSet<Principal>,
+    /// Versions that it is the first to set aside.
+    names: Vec<usize>,
 }
 
 impl PolicyHistory {
@@ -46,27 +66,53 @@ impl PolicyHistory {
         self.repo
     }
 
-    /// The version in force.
+    /// The version in force; while rivals are undecided, the last one before them, or the one that
+    /// this clone saw first.
     ///
     /// # Panics
-    /// Never: the history is not empty.
+    /// Never: the chain is not empty.
     pub fn newest(&self) -> &Policy {
-        self.versions
-            .last()
-            .expect("a policy history has a first version")
+        let last = self.selection.chain.last();
+        let last = last.expect("a policy history has a first version");
+        &self.all[*last].policy
     }
 
-    /// The version that a document names.
+    /// The version in force, for whoever signs under it. Fails while rivals are undecided.
+    pub fn decided(&self) -> Result<&Policy, Error> {
+        if self.rivals().is_empty() {
+            return Ok(self.newest());
+        }
+        Err(Error::RivalPolicy {
+            rivals: self.rivals().to_vec(),
+        })
+    }
+
+    /// Versions that follow the same one and of which it is undecided which stands.
+    pub fn rivals(&self) -> &[Rivals] {
+        &self.selection.rivals
+    }
+
+    /// The version that a document names, whether it stands or not.
     pub fn find(&self, reference: PolicyRef) -> Option<&Policy> {
-        // Versions are counted from 1 without a gap.
-        let index = usize::try_from(reference.version.checked_sub(1)?).ok()?;
-        let version = self.versions.get(index)?;
-        (version.reference == reference).then_some(version)
+        let policy = self.version(reference.digest)?;
+        (policy.reference == reference).then_some(policy)
     }
 
     /// The keys of all versions, to verify signatures with.
     pub(super) const fn keys(&self) -> &KeyRing {
         &self.keys
+    }
+
+    /// The version with this digest, whether it stands or not.
+    pub fn version(&self, digest: Digest) -> Option<&Policy> {
+        let place = self.places.get(&digest)?;
+        Some(&self.all[*place].policy)
+    }
+
+    /// Whether a version is in the chain.
+    pub fn stands(&self, digest: Digest) -> bool {
+        let place = self.places.get(&digest);
+        place.is_some_and(|place| self.selection.chain.contains(place))
     }
 
     /// Why a document by `key` that names `policy` does not count: the key lost rights in a later
@@ -85,18 +131,203 @@ impl PolicyHistory {
         (!counts).then_some(entry)
     }
 
-    /// The documents of a key that count although it lost rights.
+    /// Whether a document counts although the version that it names does not stand: the newest version
+    /// lists it under that one, or the nearest before it that has an entry.
+    pub fn counts_aside(&self, policy: PolicyRef, document: Digest) -> bool {
+        let entry = self.entry_of(policy.digest);
+        let list = entry.and_then(|digest| {
+            let mut entries = self.newest().members.rival.iter();
+            let entry = entries.find(|entry| entry.digest == digest)?;
+            self.lists.get(&entry.accepted)
+        });
+        list.is_some_and(|list| list.contains(&document))
+    }
+
+    /// The version whose entry speaks of documents that name `digest`, which does not stand.
+    pub(super) fn entry_of(&self, digest: Digest) -> Option<Digest> {
+        let named = |place: &usize| {
+            let own = self.all[*place].policy.reference.digest;
+            let mut entries = self.newest().members.rival.iter();
+            entries.any(|entry| entry.digest == own).then_some(own)
+        };
+        let place = *self.places.get(&digest)?;
+        if self.selection.chain.contains(&place) {
+            return None;
+        }
+        fork::path(&self.all, place).iter().rev().find_map(named)
+    }
+
+    /// The documents of a list, by the digest of the list.
     pub fn list(&self, digest: Digest) -> Option<&BTreeSet<Digest>> {
         self.lists.get(&digest)
     }
 
-    /// All versions, oldest first.
-    pub fn versions(&self) -> &[Policy] {
-        &self.versions
+    /// The versions of the chain, oldest first.
+    pub fn versions(&self) -> impl DoubleEndedIterator<Item = &Policy> {
+        let chain = self.selection.chain.iter();
+        chain.map(|place| &self.all[*place].policy)
+    }
+
+    /// Who signed a version.
+    pub fn signers(&self, digest: Digest) -> BTreeSet<Principal> {
+        let place = self.places.get(&digest);
+        place.map_or_else(BTreeSet::new, |place| self.all[*place].signers.clone())
+    }
+
+    /// Versions that others could follow: the newest; while rivals are undecided, the newest of each.
+    pub(super) fn ends(&self) -> Vec<&Policy> {
+        let ends = self.selection.ends.iter();
+        ends.map(|place| &self.all[*place].policy).collect()
+    }
+
+    /// Versions that do not stand if `end` does, oldest first; those that `end` knows of are left out.
+    pub(super) fn against(&self, end: &Policy) -> Vec<Digest> {
+        let known = |digest: Digest| {
+            let mut entries = end.members.rival.iter();
+            entries.any(|entry| entry.digest == digest)
+        };
+        let own = self.path_of(end.reference.digest);
+        let ends = self.selection.ends.iter();
+        let places: BTreeSet<usize> = ends
+            .flat_map(|end| fork::path(&self.all, *end))
+            .filter(|place| !own.contains(place))
+            .collect();
+        let digests = places
+            .iter()
+            .map(|place| self.all[*place].policy.reference.digest);
+        digests.filter(|digest| !known(*digest)).collect()
+    }
+
+    /// Whether `end` is `digest`, or a version that rests on it.
+    pub(super) fn rests_on(&self, end: &Policy, digest: Digest) -> bool {
+        let place = self.places.get(&digest);
+        place.is_some_and(|place| self.path_of(end.reference.digest).contains(place))
+    }
+
+    fn path_of(&self, digest: Digest) -> Vec<usize> {
+        let place = self.places.get(&digest);
+        place.map_or_else(Vec::new, |place| fork::path(&self.all, *place))
+    }
+
+    /// The same as a clone sees it that has seen `pinned`: of rivals, its own goes on being shown.
+    #[must_use]
+    pub(super) fn seen_from(mut self, pinned: Option<PolicyRef>) -> Self {
+        let pinned = pinned.and_then(|pin| self.places.get(&pin.digest).copied());
+        self.selection = fork::select(&self.all, pinned);
+        self
+    }
+
+    fn found(step: &Step) -> Result<Self, Error> {
+        let first = step.members.version == 1
+            && step.root.version == 1
+            && step.members.previous.is_none()
+            && step.root.previous.is_none();
+        if !first || !step.members.reduced.is_empty() || !step.members.rival.is_empty() {
+            return Err(Error::Policy(
+                "the chain does not begin with version 1".into(),
+            ));
+        }
+        let needs = tally(None, step, &[]);
+        need(1, &needs)?;
+        let mut history = Self {
+            repo: Digest::of(&step.root_bytes),
+            all: Vec::new(),
+            places: BTreeMap::new(),
+            selection: Selection::default(),
+            lists: BTreeMap::new(),
+            keys: KeyRing::default(),
+        };
+        history.push(step.policy()?, None, &needs, Vec::new());
+        Ok(history)
+    }
+
+    /// Adds a version that follows one that is here. The same version twice, with signatures of
+    /// others, is one.
+    fn follow(&mut self, step: &Step) -> Result<(), Error> {
+        let digest = Digest::of(&step.members_bytes);
+        if let Some(place) = self.places.get(&digest) {
+            // As whole as the first time: nobody without a say makes the ref longer.
+            let same = &self.all[*place];
+            let before = same.parent.map(|parent| &self.all[parent].policy);
+            step.policy()?;
+            let needs = tally(before, step, &self.policies(&same.names));
+            need(step.members.version, &needs)?;
+            self.lists.extend(step.lists.clone());
+            return Ok(());
+        }
+        let previous = step.members.previous;
+        let parent = previous.and_then(|digest| self.places.get(&digest));
+        let parent = *parent.ok_or_else(|| does_not_follow(step.members.version))?;
+        let before = &self.all[parent].policy;
+        let after = check_step(before, step)?;
+        let named = self.named(before, &after)?;
+        let needs = tally(Some(before), step, &self.policies(&named));
+        need(step.members.version, &needs)?;
+        self.lists.extend(step.lists.clone());
+        let reduced = after.members.reduced.iter();
+        let reduced = reduced.map(|entry| (entry.key.to_string(), entry.accepted));
+        let rival = after.members.rival.iter();
+        let rival = rival.map(|entry| (entry.digest.short(), entry.accepted));
+        let mut entries = reduced.chain(rival);
+        if let Some((of, _)) = entries.find(|(_, list)| !self.lists.contains_key(list)) {
+            return Err(Error::Policy(format!(
+                "the list of documents of {of} that count is not there"
+            )));
+        }
+        self.push(after, Some(parent), &needs, named);
+        Ok(())
+    }
+
+    fn push(&mut self, policy: Policy, parent: Option<usize>, needs: &[Tally], names: Vec<usize>) {
+        let signers = needs.iter().flat_map(|need| need.signed.clone()).collect();
+        self.places.insert(policy.reference.digest, self.all.len());
+        self.all.push(Version {
+            policy,
+            parent,
+            signers,
+            names,
+        });
+    }
+
+    /// Places of the versions that `after` is the first to set aside. They must be here, and not be
+    /// what it rests on.
+    fn named(&self, before: &Policy, after: &Policy) -> Result<Vec<usize>, Error> {
+        let own = self.path_of(before.reference.digest);
+        let added = rival::added(&before.members, &after.members);
+        let place = |digest: Digest| {
+            let place = self.places.get(&digest).copied();
+            place.filter(|place| !own.contains(place)).ok_or_else(|| {
+                Error::Policy(format!(
+                    "version {} sets aside {}, which is no rival of it here",
+                    after.reference.version,
+                    digest.short()
+                ))
+            })
+        };
+        added.into_iter().map(|entry| place(entry.digest)).collect()
+    }
+
+    fn policies(&self, places: &[usize]) -> Vec<&Policy> {
+        places.iter().map(|at| &self.all[*at].policy).collect()
     }
 }
 
-/// Loads and verifies the chain; `None` where there is none.
+fn does_not_follow(version: u64) -> Error {
+    Error::Policy(format!(
+        "version {version} does not follow the one before it"
+    ))
+}
+
+/// What holds between a version and the one that it follows, signatures apart.
+fn check_step(before: &Policy, step: &Step) -> Result<Policy, Error> {
+    step.check_links(before)?;
+    let after = step.policy()?;
+    reduction::check(before, &after).map_err(Error::Policy)?;
+    rival::check(&before.members, &after.members).map_err(Error::Policy)?;
+    Ok(after)
+}
+
+/// Loads and verifies the policy; `None` where there is none.
 pub fn load(repo: &Repository, layout: &Layout) -> Result<Option<PolicyHistory>, Error> {
     let head = repo.read_ref(&layout.policy())?;
     head.map(|head| load_at(repo, head)).transpose()
@@ -107,25 +338,30 @@ pub fn load_at(repo: &Repository, head: ObjectId) -> Result<PolicyHistory, Error
     let mut history: Option<PolicyHistory> = None;
     for folder in chain::read(repo, head)? {
         let step = Step::read(repo, &folder)?;
-        history = Some(match history {
-            None => found(&step)?,
-            Some(history) => follow(history, &step)?,
-        });
+        match &mut history {
+            None => history = Some(PolicyHistory::found(&step)?),
+            Some(history) => history.follow(&step)?,
+        }
     }
     let mut history = history.ok_or_else(|| Error::Policy("the chain holds no version".into()))?;
-    let texts = history.versions.iter().flat_map(Policy::key_texts);
+    let policies = history.all.iter().map(|version| &version.policy);
+    let texts = policies.flat_map(Policy::key_texts);
     // Every text was read as a key when its version was checked.
     history.keys = texts.filter_map(|text| text.parse().ok()).collect();
-    Ok(history)
+    Ok(history.seen_from(None))
 }
 
 /// Verifies a version that is about to be written as it will be verified when it is read.
 pub fn rehearse(before: Option<PolicyHistory>, draft: &Draft) -> Result<PolicyHistory, Error> {
     let step = Step::of(draft)?;
-    match before {
-        None => found(&step),
-        Some(history) => follow(history, &step),
-    }
+    let history = match before {
+        None => PolicyHistory::found(&step)?,
+        Some(mut history) => {
+            history.follow(&step)?;
+            history
+        }
+    };
+    Ok(history.seen_from(None))
 }
 
 /// A draft as the policy that it would be.
@@ -133,395 +369,65 @@ pub fn policy_of(draft: &Draft) -> Result<Policy, Error> {
     Step::of(draft)?.policy()
 }
 
-/// What a draft needs before it can follow `before`. Fails where it does not follow, or makes no
-/// sense by itself.
-pub fn open_needs(before: &Policy, draft: &Draft) -> Result<Vec<Tally>, Error> {
-    needs_of(before, draft).map_err(Error::proposed)
-}
-
-fn needs_of(before: &Policy, draft: &Draft) -> Result<Vec<Tally>, Error> {
+/// The version that a draft would follow: the newest; while rivals are undecided, the newest of one
+/// of them, and only where the draft sets the others aside.
+pub fn followed<'a>(history: &'a PolicyHistory, draft: &Draft) -> Result<&'a Policy, Error> {
     let step = Step::of(draft)?;
-    check_links(before, &step)?;
-    let after = step.policy()?;
-    reduction::check(before, &after).map_err(Error::Policy)?;
-    check_sense(&after)?;
-    Ok(tally(Some(before), &step))
+    follows(history, &step).map_err(Error::proposed)
 }
 
-/// Refuses a version after which nobody could make the next one, or which names strangers.
-fn check_sense(policy: &Policy) -> Result<(), Error> {
-    let (root, members) = (&policy.root, &policy.members);
-    let wrong = |text: String| Err(Error::Policy(text));
-    let root_people: BTreeSet<_> = root.key.iter().map(|key| &key.principal).collect();
-    let needed = root.thresholds.root.max(1) as usize;
-    if root_people.len() < needed {
-        return wrong(format!(
-            "{needed} people would have to sign a new root.toml, and only {} would have a root key",
-            root_people.len()
-        ));
-    }
-    let able: BTreeSet<_> = members_keys(root, members)
-        .into_iter()
-        .map(|(principal, _)| principal)
-        .collect();
-    let needed = root.thresholds.members.max(1) as usize;
-    if able.len() < needed {
-        return wrong(format!(
-            "{needed} people would have to sign a new members.toml, and only {} could",
-            able.len()
-        ));
-    }
-    let stranger = members
-        .machine
-        .iter()
-        .find(|machine| policy.person(&machine.owner).is_none());
-    match stranger {
-        Some(machine) => wrong(format!(
-            "the machine {} would belong to {}, who is nobody here",
-            machine.name, machine.owner
-        )),
-        None => Ok(()),
-    }
-}
-
-/// The documents and signatures of one commit; `None` where it holds no version.
-pub(super) fn draft_of(repo: &Repository, folder: &Folder) -> Result<Option<Draft>, Error> {
-    let root = folder.file(repo, "root.toml")?;
-    let members = folder.file(repo, "members.toml")?;
-    let (Some(root), Some(members)) = (root, members) else {
-        return Ok(None);
-    };
-    Ok(Some(Draft {
-        root,
-        members,
-        root_signatures: signatures(repo, folder, "root.sigs")?,
-        members_signatures: signatures(repo, folder, "members.sigs")?,
-        accepted: lists(repo, folder)?,
-    }))
-}
-
-/// The lists of one commit: documents that count although their key lost rights.
-fn lists(repo: &Repository, folder: &Folder) -> Result<Vec<Vec<u8>>, Error> {
-    let Some(tree) = folder.object("accepted") else {
-        return Ok(Vec::new());
-    };
-    let blobs = repo.read_tree(tree)?.into_iter();
-    blobs
-        .filter(|entry| entry.kind == EntryKind::Blob)
-        .take(MAX_SIGNATURES)
-        .map(|entry| Ok(repo.read_blob(entry.id, MAX_LIST)?))
-        .collect()
-}
-
-/// One commit of the chain, parsed but not believed.
-struct Step {
-    root_bytes: Vec<u8>,
-    members_bytes: Vec<u8>,
-    root: Root,
-    members: Members,
-    root_signatures: Vec<Vec<u8>>,
-    members_signatures: Vec<Vec<u8>>,
-    lists: BTreeMap<Digest, BTreeSet<Digest>>,
-}
-
-impl Step {
-    fn of(draft: &Draft) -> Result<Self, Error> {
-        let parse = |error: codec::Error| Error::Policy(error.to_string());
-        let signatures = |signed: &BTreeMap<String, Vec<u8>>| signed.values().cloned().collect();
-        let list = |bytes: &Vec<u8>| {
-            let list = reduction::read_list(bytes)?;
-            Some((Digest::of(bytes), list))
-        };
-        Ok(Self {
-            root: codec::decode(&draft.root).map_err(parse)?,
-            members: codec::decode(&draft.members).map_err(parse)?,
-            root_signatures: signatures(&draft.root_signatures),
-            members_signatures: signatures(&draft.members_signatures),
-            root_bytes: draft.root.clone(),
-            members_bytes: draft.members.clone(),
-            lists: draft.accepted.iter().filter_map(list).collect(),
-        })
-    }
-
-    fn read(repo: &Repository, folder: &Folder) -> Result<Self, Error> {
-        let draft = draft_of(repo, folder)?.ok_or_else(|| {
-            Error::Policy(format!(
-                "commit {} lacks root.toml or members.toml",
-                folder.commit.short()
-            ))
-        })?;
-        Self::of(&draft)
-    }
-
-    fn policy(&self) -> Result<Policy, Error> {
-        let fingerprints = holders::check(&self.root, &self.members)?;
-        let reference = PolicyRef {
-            version: self.members.version,
-            digest: Digest::of(&self.members_bytes),
-        };
-        let root_digest = Digest::of(&self.root_bytes);
-        if self.members.root != root_digest {
-            return Err(Error::Policy(format!(
-                "version {} names another root.toml",
-                self.members.version
-            )));
-        }
-        Ok(Policy::new(
-            reference,
-            self.root.clone(),
-            root_digest,
-            self.members.clone(),
-            &fingerprints,
-        ))
-    }
-
-    /// People whose key signed these bytes, each counted once.
-    fn signers<'a>(
-        bytes: &[u8],
-        signatures: &[Vec<u8>],
-        namespace: Namespace,
-        keys: &[(&'a Principal, &'a str)],
-    ) -> BTreeSet<Principal> {
-        let mut people = BTreeSet::new();
-        for signature in signatures {
-            for (principal, text) in keys {
-                let Ok(key) = text.parse::<PublicKey>() else {
-                    continue;
-                };
-                if verify(&key, namespace, bytes, signature).is_ok() {
-                    people.insert((*principal).clone());
-                }
-            }
-        }
-        people
-    }
-
-    fn root_signers(&self, root: &Root) -> BTreeSet<Principal> {
-        let keys: Vec<_> = root
-            .key
-            .iter()
-            .map(|key| (&key.principal, key.public.as_str()))
-            .collect();
-        Self::signers(
-            &self.root_bytes,
-            &self.root_signatures,
-            Namespace::Root,
-            &keys,
-        )
-    }
-
-    fn members_signers(&self, root: &Root, members: &Members) -> BTreeSet<Principal> {
-        Self::signers(
-            &self.members_bytes,
-            &self.members_signatures,
-            Namespace::Members,
-            &members_keys(root, members),
-        )
-    }
-}
-
-/// Keys whose signature counts for the next `members.toml`: those of admins, and root keys.
-fn members_keys<'a>(root: &'a Root, members: &'a Members) -> Vec<(&'a Principal, &'a str)> {
-    let admins = members
-        .person
-        .iter()
-        .filter(|person| person.role == Role::Admin);
-    let admin_keys = admins.flat_map(|person| {
-        let keys = person.keys.iter();
-        keys.map(move |key| (&person.name, key.as_str()))
+fn follows<'a>(history: &'a PolicyHistory, step: &Step) -> Result<&'a Policy, Error> {
+    let previous = step.members.previous;
+    let mut ends = history.ends().into_iter();
+    let before = ends.find(|end| Some(end.reference.digest) == previous);
+    let before = before.ok_or_else(|| does_not_follow(step.members.version))?;
+    let decides = history.against(before).iter().all(|digest| {
+        let mut entries = step.members.rival.iter();
+        entries.any(|entry| entry.digest == *digest)
     });
-    let root_keys = root
-        .key
-        .iter()
-        .map(|key| (&key.principal, key.public.as_str()));
-    admin_keys.chain(root_keys).collect()
+    if decides {
+        return Ok(before);
+    }
+    history.decided()
 }
 
-fn signatures(
-    repo: &Repository,
-    folder: &Folder,
-    name: &str,
-) -> Result<BTreeMap<String, Vec<u8>>, Error> {
-    let Some(tree) = folder.object(name) else {
-        return Ok(BTreeMap::new());
+/// What a draft needs before it can follow. Fails where it does not follow, or makes no sense by
+/// itself.
+pub fn open_needs(history: &PolicyHistory, draft: &Draft) -> Result<Vec<Tally>, Error> {
+    needs_of(history, draft).map_err(Error::proposed)
+}
+
+/// Whether somebody who had a say under one of the versions signed the draft.
+pub fn is_signed(history: &PolicyHistory, draft: &Draft) -> bool {
+    let Ok(step) = Step::of(draft) else {
+        return false;
     };
-    let blobs = repo
-        .read_tree(tree)?
-        .into_iter()
-        .filter(|entry| entry.kind == EntryKind::Blob)
-        .take(MAX_SIGNATURES);
-    let mut found = BTreeMap::new();
-    for entry in blobs {
-        let name = String::from_utf8_lossy(&entry.name).into_owned();
-        match repo.read_blob(entry.id, MAX_SIGNATURE) {
-            Ok(bytes) => drop(found.insert(name, bytes)),
-            // What is larger than any signature is none.
-            Err(git::Error::TooLarge { .. }) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Ok(found)
+    let mut versions = history.all.iter();
+    versions.any(|before| {
+        let needs = tally(Some(&before.policy), &step, &[]);
+        needs.iter().any(|need| !need.signed.is_empty())
+    })
+}
+
+fn needs_of(history: &PolicyHistory, draft: &Draft) -> Result<Vec<Tally>, Error> {
+    let step = Step::of(draft)?;
+    let before = follows(history, &step)?;
+    let after = check_step(before, &step)?;
+    sense::check(&after)?;
+    let named = history.named(before, &after)?;
+    Ok(tally(Some(before), &step, &history.policies(&named)))
 }
 
 /// Leaves of a draft only signatures that count for it and lists that it names: whoever can push adds
 /// anything to a proposal.
-pub(super) fn prune(before: &Policy, draft: &mut Draft) -> Result<(), Error> {
+pub(super) fn prune(history: &PolicyHistory, draft: &mut Draft) -> Result<(), Error> {
     let step = Step::of(draft)?;
-    let counts = |bytes: &[u8], namespace, keys: &[(&Principal, &str)], signature: &Vec<u8>| {
-        let one = std::slice::from_ref(signature);
-        !Step::signers(bytes, one, namespace, keys).is_empty()
-    };
-    let root_keys: Vec<_> = before
-        .root
-        .key
+    let before = follows(history, &step).map_err(Error::proposed)?;
+    let added = rival::added(&before.members, &step.members);
+    let named: Vec<&Policy> = added
         .iter()
-        .chain(&step.root.key)
-        .map(|key| (&key.principal, key.public.as_str()))
+        .filter_map(|entry| history.version(entry.digest))
         .collect();
-    let root = draft.root.clone();
-    draft
-        .root_signatures
-        .retain(|_, signature| counts(&root, Namespace::Root, &root_keys, signature));
-    let members_keys = members_keys(&before.root, &before.members);
-    let members = draft.members.clone();
-    draft
-        .members_signatures
-        .retain(|_, signature| counts(&members, Namespace::Members, &members_keys, signature));
-    let named: BTreeSet<Digest> = step
-        .members
-        .reduced
-        .iter()
-        .map(|entry| entry.accepted)
-        .collect();
-    draft
-        .accepted
-        .retain(|list| named.contains(&Digest::of(list)));
-    Ok(())
-}
-
-/// What a [`Tally`] of a new `root.toml` by the keys in it is about.
-pub const OWN_KEYS: &str = "root.toml by its own keys";
-
-/// Who has signed one of the two documents of a version, and how many people must.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Tally {
-    /// Which document, and by whose keys.
-    pub what: &'static str,
-    /// People who signed.
-    pub signed: BTreeSet<Principal>,
-    /// People who could.
-    pub able: BTreeSet<Principal>,
-    /// How many must.
-    pub threshold: u32,
-}
-
-impl Tally {
-    /// Whether enough people signed.
-    pub fn suffices(&self) -> bool {
-        self.signed.len() >= self.threshold.max(1) as usize
-    }
-}
-
-/// What a version still needs, given the one before it. Not whether it follows that one.
-fn tally(before: Option<&Policy>, step: &Step) -> Vec<Tally> {
-    let root = |what, root: &Root| Tally {
-        what,
-        signed: step.root_signers(root),
-        able: root.key.iter().map(|key| key.principal.clone()).collect(),
-        threshold: root.thresholds.root,
-    };
-    let members = |root: &Root, members: &Members| Tally {
-        what: "members.toml",
-        signed: step.members_signers(root, members),
-        able: members_keys(root, members)
-            .into_iter()
-            .map(|(principal, _)| principal.clone())
-            .collect(),
-        threshold: root.thresholds.members,
-    };
-    match before {
-        None => vec![
-            root("root.toml", &step.root),
-            members(&step.root, &step.members),
-        ],
-        Some(before) => {
-            let mut all = vec![members(&before.root, &before.members)];
-            if Digest::of(&step.root_bytes) != before.root_digest {
-                all.push(root("root.toml by the keys before", &before.root));
-                all.push(root(OWN_KEYS, &step.root));
-            }
-            all
-        }
-    }
-}
-
-fn need(version: u64, tallies: &[Tally]) -> Result<(), Error> {
-    let Some(open) = tallies.iter().find(|tally| !tally.suffices()) else {
-        return Ok(());
-    };
-    Err(Error::Policy(format!(
-        "version {version} has {} of {} needed signatures of {}",
-        open.signed.len(),
-        open.threshold.max(1),
-        open.what
-    )))
-}
-
-fn found(step: &Step) -> Result<PolicyHistory, Error> {
-    let first = step.members.version == 1
-        && step.root.version == 1
-        && step.members.previous.is_none()
-        && step.root.previous.is_none();
-    if !first || !step.members.reduced.is_empty() {
-        return Err(Error::Policy(
-            "the chain does not begin with version 1".into(),
-        ));
-    }
-    need(1, &tally(None, step))?;
-    Ok(PolicyHistory {
-        repo: Digest::of(&step.root_bytes),
-        versions: vec![step.policy()?],
-        lists: BTreeMap::new(),
-        keys: KeyRing::default(),
-    })
-}
-
-fn follow(mut history: PolicyHistory, step: &Step) -> Result<PolicyHistory, Error> {
-    let before = history.newest();
-    check_links(before, step)?;
-    need(step.members.version, &tally(Some(before), step))?;
-    let after = step.policy()?;
-    reduction::check(before, &after).map_err(Error::Policy)?;
-    history.lists.extend(step.lists.clone());
-    let mut entries = after.members.reduced.iter();
-    if let Some(entry) = entries.find(|entry| !history.lists.contains_key(&entry.accepted)) {
-        return Err(Error::Policy(format!(
-            "the list of documents of {} that count is not there",
-            entry.key
-        )));
-    }
-    history.versions.push(after);
-    Ok(history)
-}
-
-/// Whether a version follows the one before it.
-fn check_links(before: &Policy, step: &Step) -> Result<(), Error> {
-    let version = before.reference.version + 1;
-    let linked =
-        step.members.version == version && step.members.previous == Some(before.reference.digest);
-    if !linked {
-        return Err(Error::Policy(format!(
-            "version {version} does not follow the one before it"
-        )));
-    }
-    if Digest::of(&step.root_bytes) != before.root_digest {
-        let linked = step.root.version == before.root.version + 1
-            && step.root.previous == Some(before.root_digest);
-        if !linked {
-            return Err(Error::Policy(format!(
-                "root.toml of version {version} does not follow the one before it"
-            )));
-        }
-    }
+    step.prune(before, &named, draft);
     Ok(())
 }

@@ -8,15 +8,16 @@
 use super::chain::{self, Note};
 use super::draft::Draft;
 use super::holders;
-use super::identity::Identity;
+use super::identity::holder;
 use super::policy::{self, Tally};
 use super::reduce::{adopt, reduce};
 use super::{Error, Store};
 use crate::git::{self, Repository};
 use crate::model::codec;
 use crate::model::digest::Digest;
+use crate::model::ids::TaskId;
 use crate::model::object_id::ObjectId;
-use crate::model::policy::{Members, Root};
+use crate::model::policy::{Members, Policy, Root};
 use crate::model::reduction::Why;
 use crate::model::signer::PolicyRef;
 use crate::trust::{PublicKey, Signer};
@@ -48,6 +49,24 @@ pub enum Fate {
     },
 }
 
+/// A version that nobody has signed yet.
+#[derive(Debug, Clone)]
+pub struct Next {
+    /// The version.
+    pub draft: Draft,
+    /// Tasks that could not be read: what keys that lose rights signed there does not count.
+    pub unread: Vec<TaskId>,
+}
+
+impl From<Draft> for Next {
+    fn from(draft: Draft) -> Self {
+        Self {
+            draft,
+            unread: Vec::new(),
+        }
+    }
+}
+
 /// The next version: the newest one with `edit` done to it, not signed yet. `None` where nothing
 /// changes.
 ///
@@ -57,37 +76,48 @@ pub fn next_version<E: From<Error>>(
     store: &Store,
     how: Why,
     edit: impl FnOnce(&mut Root, &mut Members) -> Result<(), E>,
-) -> Result<Option<Draft>, E> {
-    let before = store.policy.newest();
+) -> Result<Option<Next>, E> {
+    let before = store.policy.decided()?;
     let (mut root, mut members) = (before.root.clone(), before.members.clone());
     edit(&mut root, &mut members)?;
     if root == before.root && members == before.members {
         return Ok(None);
     }
     holders::refuse_taken(before, &root, &members)?;
-    let accepted = reduce(store, &mut members, how)?;
-    let mut draft = draft_after(store, root, members)?;
-    draft.accepted = accepted;
-    Ok(Some(draft))
+    let reduced = reduce(store, &mut members, how)?;
+    let mut draft = draft_after(store, before, root, members)?;
+    draft.accepted = reduced.lists;
+    policy::open_needs(&store.policy, &draft)?;
+    Ok(Some(Next {
+        draft,
+        unread: reduced.unread,
+    }))
 }
 
-/// The next version, in which these documents of reduced keys count again. `None` where they did.
+/// The next version, in which these documents count again that did not: their key lost rights, or
+/// the version that they name was set aside. `None` where they did.
 pub fn adopting(store: &Store, documents: &BTreeSet<Digest>) -> Result<Option<Draft>, Error> {
-    let before = store.policy.newest();
+    let before = store.policy.decided()?;
     let mut members = before.members.clone();
     let accepted = adopt(store, &mut members, documents)?;
     if members == before.members {
         return Ok(None);
     }
-    let mut draft = draft_after(store, before.root.clone(), members)?;
+    let mut draft = draft_after(store, before, before.root.clone(), members)?;
     draft.accepted = accepted;
+    policy::open_needs(&store.policy, &draft)?;
     Ok(Some(draft))
 }
 
-fn draft_after(store: &Store, mut root: Root, mut members: Members) -> Result<Draft, Error> {
-    let before = store.policy.newest();
+/// The version that follows `before` with these two documents.
+pub(super) fn draft_after(
+    store: &Store,
+    before: &Policy,
+    mut root: Root,
+    mut members: Members,
+) -> Result<Draft, Error> {
     let root = if root == before.root {
-        newest_root(store)?
+        root_bytes(store, before)?
     } else {
         root.version = before.root.version + 1;
         root.previous = Some(before.root_digest);
@@ -96,15 +126,13 @@ fn draft_after(store: &Store, mut root: Root, mut members: Members) -> Result<Dr
     members.version = before.reference.version + 1;
     members.previous = Some(before.reference.digest);
     members.root = Digest::of(&root);
-    let draft = Draft::unsigned(root, codec::encode(&members)?);
-    policy::open_needs(before, &draft)?;
-    Ok(draft)
+    Ok(Draft::unsigned(root, codec::encode(&members)?))
 }
 
-/// The bytes of the newest `root.toml`: they must stay the same while nothing in them changes.
-fn newest_root(store: &Store) -> Result<Vec<u8>, Error> {
+/// The bytes of a version's `root.toml`: they must stay the same while nothing in them changes.
+fn root_bytes(store: &Store, of: &Policy) -> Result<Vec<u8>, Error> {
     let tip = store.repo.read_ref(&store.layout.policy())?;
-    let wanted = store.policy.newest().root_digest;
+    let wanted = of.root_digest;
     for folder in chain::read(&store.repo, tip.ok_or(Error::NoPolicy)?)?
         .iter()
         .rev()
@@ -118,22 +146,27 @@ fn newest_root(store: &Store) -> Result<Vec<u8>, Error> {
     Err(Error::NoPolicy)
 }
 
-/// Signs a draft with a key that counts for it, and puts it in force or on its ref.
+/// Signs a draft with a key that counts for it, and puts it in force or on its ref. One that has every
+/// signature already, because people signed it apart, is put in force as it is.
 pub fn sign(store: &Store, mut draft: Draft, signer: &Signer) -> Result<Fate, Error> {
-    let before = store.policy.newest();
+    let history = &store.policy;
     let count = |needs: &[Tally]| -> usize { needs.iter().map(|one| one.signed.len()).sum() };
-    policy::prune(before, &mut draft)?;
-    let without = policy::open_needs(before, &draft)?;
-    if draft.root != newest_root(store)? {
-        draft.sign_root(signer)?;
+    policy::prune(history, &mut draft)?;
+    let before = policy::followed(history, &draft)?;
+    let mut needs = policy::open_needs(history, &draft)?;
+    if !needs.iter().all(Tally::suffices) {
+        let without = count(&needs);
+        if Digest::of(&draft.root) != before.root_digest {
+            draft.sign_root(signer)?;
+        }
+        draft.sign_members(signer)?;
+        needs = policy::open_needs(history, &draft)?;
+        if count(&needs) == without {
+            return Err(adds_nothing(before, &draft, signer, &needs));
+        }
     }
-    draft.sign_members(signer)?;
-    let needs = policy::open_needs(before, &draft)?;
-    if count(&needs) == count(&without) {
-        return Err(adds_nothing(store, &draft, signer, &needs));
-    }
-    let by = Identity::of(&store.policy, signer);
-    let author = by.map_or_else(|_| "root".to_owned(), |by| by.principal().to_string());
+    let by = holder(before, signer.public());
+    let author = by.map_or_else(|_| "root".to_owned(), |(by, _)| by.name().to_string());
     if needs.iter().all(Tally::suffices) {
         let tip = store.repo.read_ref(&store.layout.policy())?;
         draft.publish(&store.repo, &store.layout, tip, &author, store.clock)?;
@@ -145,8 +178,7 @@ pub fn sign(store: &Store, mut draft: Draft, signer: &Signer) -> Result<Fate, Er
 }
 
 /// Why a signature by this key changes nothing: it may not sign, or has.
-fn adds_nothing(store: &Store, draft: &Draft, signer: &Signer, needs: &[Tally]) -> Error {
-    let before = store.policy.newest();
+fn adds_nothing(before: &Policy, draft: &Draft, signer: &Signer, needs: &[Tally]) -> Error {
     let key = signer.public().fingerprint();
     let after = codec::decode::<Root>(&draft.root).unwrap_or_else(|_| before.root.clone());
     let held = before.holder(&key).map(|(actor, _)| actor.name());
@@ -202,14 +234,11 @@ fn put(store: &Store, draft: &Draft, author: &str) -> Result<Digest, Error> {
 
 /// Reads a proposal: the documents that its name binds, with the signatures of every commit.
 pub fn read(repo: &Repository, digest: Digest, head: ObjectId) -> Result<Proposal, Error> {
-    let folders = chain::read(repo, head)?;
+    let folders = chain::read_up_to(repo, head, MAX_COMMITS)?;
     let wrong = |reason: &str| Error::Document {
         place: format!("the proposal {}", digest.short()),
         reason: reason.into(),
     };
-    if folders.len() > MAX_COMMITS {
-        return Err(wrong("it has too many commits"));
-    }
     let mut found: Option<Draft> = None;
     for folder in &folders {
         let Some(draft) = policy::draft_of(repo, folder)? else {
@@ -250,7 +279,8 @@ fn add(all: &mut BTreeMap<String, Vec<u8>>, more: BTreeMap<String, Vec<u8>>) {
 }
 
 impl Store {
-    /// Proposals that could follow the newest version, with what each needs. Others are history.
+    /// Proposals that could follow the newest version, with what each needs; while rivals are undecided,
+    /// those that decide. Others are history.
     pub fn proposals(&self) -> Result<Vec<(Proposal, Vec<Tally>)>, Error> {
         let mut open = Vec::new();
         for (name, head) in self.repo.list_refs(&self.layout.proposals())? {
@@ -261,7 +291,7 @@ impl Store {
                 continue;
             };
             // One that nobody with a say has signed is nobody's proposal.
-            let needs = policy::open_needs(self.policy.newest(), &proposal.draft);
+            let needs = policy::open_needs(&self.policy, &proposal.draft);
             if let Ok(needs) = needs
                 && needs.iter().any(|need| !need.signed.is_empty())
             {

@@ -288,12 +288,7 @@ impl Judge {
             documents::policy_names(repo, &folder)?;
         }
         let proposal = proposal::read(repo, digest, one.new).map_err(said)?;
-        let mut versions = self.store.policy.versions().iter();
-        let signed = versions.any(|before| {
-            policy::open_needs(before, &proposal.draft)
-                .is_ok_and(|needs| needs.iter().any(|need| !need.signed.is_empty()))
-        });
-        if signed {
+        if policy::is_signed(&self.store.policy, &proposal.draft) {
             Ok(())
         } else {
             Err("nobody who has a say signed this version of the policy".into())

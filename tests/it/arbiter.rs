@@ -41,7 +41,7 @@ impl Arbitrated {
                 Ok::<(), hangar::store::Error>(())
             };
             let draft = proposal::next_version(&store, Why::Retired, named).unwrap();
-            proposal::sign(&store, draft.unwrap(), world.person.signer()).unwrap();
+            proposal::sign(&store, draft.unwrap().draft, world.person.signer()).unwrap();
         }
         let store = world.store();
         let task = |at: usize| world.task_called(&store, &format!("T-{at}"), "Race", &["x"]);

@@ -242,3 +242,25 @@ fn a_private_key_is_no_recovery_key_and_its_text_is_not_said() {
     assert!(ran.stderr.contains("id_ed25519.pub"), "{ran}");
     assert!(!ran.stderr.contains("BEGIN"), "{ran}");
 }
+
+#[test]
+fn a_clone_that_has_lost_its_policy_founds_no_other_in_its_place() {
+    let env = TestEnv::new();
+    let dir = env.ready("repo");
+    env.git(&dir, &["update-ref", "-d", "refs/hangar/policy"]);
+    for args in [&["init"][..], &["init", "--new"]] {
+        let ran = env.hangar(&dir, args).exits(3);
+        assert!(ran.stderr.contains("(version 1) is gone"), "{ran}");
+        assert!(ran.stderr.contains("`hangar sync REMOTE`"), "{ran}");
+        assert!(ran.stderr.contains("`hangar deinit`"), "{ran}");
+        assert_eq!(env.git(&dir, &["for-each-ref", "refs/hangar"]), "");
+    }
+    let doctor = env.hangar(&dir, &["doctor"]).exits(3);
+    assert!(doctor.stdout.contains("(version 1) is gone"), "{doctor}");
+    assert!(doctor.stdout.contains("`hangar sync`"), "{doctor}");
+    // Where it is gone for good.
+    env.hangar(&dir, &["deinit", "--yes"]).success();
+    env.hangar(&dir, &["init", "--new"]).success();
+    env.commit(&dir, "another policy");
+    env.hangar(&dir, &["task", "new", "x", "--plain"]).success();
+}

@@ -326,3 +326,35 @@ fn the_card_names_a_base_that_was_never_landed() {
     let text = text.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(text.contains(unlanded), "{text}");
 }
+
+#[test]
+fn an_approval_against_a_colleague_s_rejection_names_the_way_out() {
+    let place = Place::new();
+    let bob = Colleague::join(&place, "bob", "approver");
+    let sealed = place.seal();
+    let digest = sealed["manifest"].as_str().unwrap();
+    bob.hangar(&["review", "KAN-1"]).success();
+    let reject = ["reject", "KAN-1", "--reason", "too few", "--digest", digest];
+    let rejected = bob.hangar(&reject).success();
+    assert!(
+        rejected.stdout.contains("next       hangar run"),
+        "{rejected}"
+    );
+    place.env.hangar(&place.dir, &["review", "KAN-1"]).success();
+    let approve = ["approve", "KAN-1", "--digest", digest];
+    let approved = place.env.hangar(&place.dir, &approve).success();
+    for part in ["approved by alice", "rejected by bob", "hangar adjudicate"] {
+        assert!(approved.stdout.contains(part), "{part}: {approved}");
+    }
+    assert!(!approved.stdout.contains("hangar run"), "{approved}");
+    let again = place.json("approve", &approve, 0);
+    assert_eq!(again["contradicting"].as_array().unwrap().len(), 2);
+    // The digest that was printed is the one that the command takes.
+    let mut lines = approved.stdout.lines();
+    let mine = lines.find(|line| line.contains("approved by alice"));
+    let named = mine.unwrap().split_whitespace().nth(1).unwrap();
+    let stands = ["adjudicate", "KAN-1", named, "--reason", "they are enough"];
+    place.env.hangar(&place.dir, &stands).success();
+    let again = place.json("approve", &approve, 0);
+    assert_eq!(again.get("contradicting"), None);
+}

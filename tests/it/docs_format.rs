@@ -33,6 +33,7 @@ const HEADINGS: &[(&str, &str)] = &[
     ("Person", "Person"),
     ("Machine", "Machine"),
     ("Reduction", "Reduced"),
+    ("Rival", "Rivals"),
     ("Signer", "Signer"),
     ("PolicyRef", "Policy reference"),
     ("Event", "Events"),

@@ -53,6 +53,7 @@ mod patch_approval;
 mod race;
 mod reviewer;
 mod revoke;
+mod rivals;
 mod sandbox;
 mod seal;
 mod seal_age;

@@ -1,15 +1,13 @@
 //! Keys that lose rights: what they signed before, what they sign later, what is adopted.
 
 use super::common::TestEnv;
+use super::common::hub::Team;
 use serde_json::Value;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-/// alice's repository, and bob's clone of it from before he lost his rights.
+/// A hub on which bob, an approver, has made a task, and his clone from before he lost his rights.
 struct Parted {
-    alice: TestEnv,
-    first: PathBuf,
-    bob: TestEnv,
-    second: PathBuf,
+    team: Team,
     task: String,
 }
 
@@ -18,52 +16,26 @@ fn json(env: &TestEnv, dir: &Path, args: &[&str]) -> Value {
 }
 
 impl Parted {
-    /// bob is an approver and has commented on a task of his own.
     fn new() -> Self {
-        let alice = TestEnv::new();
-        let first = alice.ready("first");
-        alice.git(alice.root(), &["clone", "-q", "--bare", "first", "hub.git"]);
-        let hub = alice.root().join("hub.git").display().to_string();
-        alice.git(&first, &["remote", "add", "origin", &hub]);
-        let bob = alice.user("bob");
-        let key = std::fs::read_to_string(bob.home().join(".ssh/id_ed25519.pub")).unwrap();
-        let add = [
-            "policy",
-            "add",
-            "bob",
-            "--role",
-            "approver",
-            "--key",
-            key.trim(),
-        ];
-        alice.hangar(&first, &add).success();
-        alice.hangar(&first, &["sync"]).success();
-        bob.git(bob.root(), &["clone", "-q", &hub, "second"]);
-        let second = bob.root().join("second");
-        bob.hangar(&second, &["init", "--yes"]).success();
+        let team = Team::with("approver");
         let new = ["task", "new", "Before", "--plain", "--json"];
-        let task = json(&bob, &second, &new)["id"].as_str().unwrap().to_owned();
-        bob.hangar(&second, &["sync"]).success();
-        alice.hangar(&first, &["sync"]).success();
-        Self {
-            alice,
-            first,
-            bob,
-            second,
-            task,
-        }
+        let task = json(&team.bob, &team.second, &new);
+        let task = task["id"].as_str().unwrap().to_owned();
+        team.bob.hangar(&team.second, &["sync"]).success();
+        team.alice().hangar(&team.first, &["sync"]).success();
+        Self { team, task }
     }
 
     fn title(&self) -> Value {
         let args = ["task", "show", &self.task, "--json"];
-        json(&self.alice, &self.first, &args)["title"].clone()
+        json(self.team.alice(), &self.team.first, &args)["title"].clone()
     }
 
     /// What bob does with his old clone, in which he still has his rights.
     fn bob_goes_on(&self) {
         let edit = ["task", "edit", &self.task, "--title", "Later"];
-        self.bob.hangar(&self.second, &edit).success();
-        let git = |args: &[&str]| self.bob.git(&self.second, args);
+        self.team.bob.hangar(&self.team.second, &edit).success();
+        let git = |args: &[&str]| self.team.bob.git(&self.team.second, args);
         let name = format!("refs/hangar/tasks/{}", self.task);
         git(&["push", "-q", "origin", &format!("{name}:{name}")]);
     }
@@ -75,34 +47,36 @@ impl Parted {
             .chain(&["--json"])
             .copied()
             .collect();
-        json(&self.alice, &self.first, &args)
+        json(self.team.alice(), &self.team.first, &args)
     }
 }
 
 #[test]
 fn a_server_that_checks_takes_nothing_more_of_a_key_that_is_out() {
     let parted = Parted::new();
-    let hub = parted.alice.root().join("hub.git");
+    let hub = parted.team.alice().root().join("hub.git");
     let install = ["hook", "pre-receive", "--install"];
-    parted.alice.hangar_found(&hub, &install).success();
+    parted.team.alice().hangar_found(&hub, &install).success();
     let name = format!("refs/hangar/tasks/{}", parted.task);
     let edit = |title| {
         let edit = ["task", "edit", &parted.task, "--title", title];
-        parted.bob.hangar(&parted.second, &edit).success();
+        parted.team.bob.hangar(&parted.team.second, &edit).success();
         let push = ["push", "origin", &format!("{name}:{name}")];
-        parted.bob.git_said(&parted.second, &push)
+        parted.team.bob.git_said(&parted.team.second, &push)
     };
     edit("While he may").done();
     parted
-        .alice
-        .hangar_found(&parted.first, &["sync"])
+        .team
+        .alice()
+        .hangar_found(&parted.team.first, &["sync"])
         .success();
     let remove = ["policy", "remove", "bob", "--retired"];
-    parted.alice.hangar_found(&parted.first, &remove).success();
+    parted.team.alice().hangar_found(&parted.team.first, &remove).success();
     edit("Later").refused(&name, "was retired in policy version 3");
     parted
-        .alice
-        .hangar_found(&parted.first, &["sync"])
+        .team
+        .alice()
+        .hangar_found(&parted.team.first, &["sync"])
         .success();
     assert_eq!(parted.title(), "While he may");
 }
@@ -121,8 +95,9 @@ fn what_a_retired_key_signed_stays_and_what_it_signs_later_has_no_effect() {
     assert_eq!(parted.title(), "Before");
     parted.bob_goes_on();
     let report = parted
-        .alice
-        .hangar(&parted.first, &["sync", "--json"])
+        .team
+        .alice()
+        .hangar(&parted.team.first, &["sync", "--json"])
         .exits(1)
         .json();
     let one = &report["not_applied"][0];
@@ -132,24 +107,46 @@ fn what_a_retired_key_signed_stays_and_what_it_signs_later_has_no_effect() {
     assert_eq!(parted.title(), "Before");
     // alice goes on after it: nothing is lost with the refused event.
     let edit = ["task", "edit", &parted.task, "--title", "Hers"];
-    parted.alice.hangar(&parted.first, &edit).success();
-    parted.alice.hangar(&parted.first, &["sync"]).success();
+    parted
+        .team
+        .alice()
+        .hangar(&parted.team.first, &edit)
+        .success();
+    parted
+        .team
+        .alice()
+        .hangar(&parted.team.first, &["sync"])
+        .success();
     assert_eq!(parted.title(), "Hers");
     // With the new policy bob's own clone says so before he signs.
-    parted.bob.hangar(&parted.second, &["sync"]).success();
     parted
+        .team
         .bob
-        .hangar(&parted.second, &["task", "new", "x", "--plain"])
+        .hangar(&parted.team.second, &["sync"])
+        .success();
+    parted
+        .team
+        .bob
+        .hangar(&parted.team.second, &["task", "new", "x", "--plain"])
         .exits(4);
     // Who was taken out can come back, and what was refused stays refused.
-    let key = std::fs::read_to_string(parted.bob.home().join(".ssh/id_ed25519.pub")).unwrap();
+    let key = std::fs::read_to_string(parted.team.bob.home().join(".ssh/id_ed25519.pub")).unwrap();
     parted.policy(&["add", "bob", "--key", key.trim()]);
     assert_eq!(parted.title(), "Hers");
-    parted.alice.hangar(&parted.first, &["sync"]).success();
-    parted.bob.hangar(&parted.second, &["sync"]).success();
     parted
+        .team
+        .alice()
+        .hangar(&parted.team.first, &["sync"])
+        .success();
+    parted
+        .team
         .bob
-        .hangar(&parted.second, &["task", "new", "x", "--plain"])
+        .hangar(&parted.team.second, &["sync"])
+        .success();
+    parted
+        .team
+        .bob
+        .hangar(&parted.team.second, &["task", "new", "x", "--plain"])
         .success();
 }
 
@@ -157,32 +154,53 @@ fn what_a_retired_key_signed_stays_and_what_it_signs_later_has_no_effect() {
 fn a_lower_role_takes_effect_on_documents_that_name_an_older_version() {
     let parted = Parted::new();
     let new = ["task", "new", "Of alice", "--plain", "--json"];
-    let other = json(&parted.alice, &parted.first, &new);
+    let other = json(parted.team.alice(), &parted.team.first, &new);
     let other = other["id"].as_str().unwrap();
-    parted.alice.hangar(&parted.first, &["sync"]).success();
-    parted.bob.hangar(&parted.second, &["sync"]).success();
+    parted
+        .team
+        .alice()
+        .hangar(&parted.team.first, &["sync"])
+        .success();
+    parted
+        .team
+        .bob
+        .hangar(&parted.team.second, &["sync"])
+        .success();
     parted.policy(&["edit", "--role", "bob=member"]);
     // Only an approver edits another's task; bob's clone still takes him for one.
     let edit = ["task", "edit", other, "--title", "By bob"];
-    parted.bob.hangar(&parted.second, &edit).success();
+    parted.team.bob.hangar(&parted.team.second, &edit).success();
     let name = format!("refs/hangar/tasks/{other}");
-    parted.bob.git(
-        &parted.second,
+    parted.team.bob.git(
+        &parted.team.second,
         &["push", "-q", "origin", &format!("{name}:{name}")],
     );
-    parted.alice.hangar(&parted.first, &["sync"]).exits(1);
+    parted
+        .team
+        .alice()
+        .hangar(&parted.team.first, &["sync"])
+        .exits(1);
     let show = json(
-        &parted.alice,
-        &parted.first,
+        parted.team.alice(),
+        &parted.team.first,
         &["task", "show", other, "--json"],
     );
     assert_eq!(show["title"], "Of alice");
     // As a member he still makes tasks of his own.
-    parted.alice.hangar(&parted.first, &["sync"]).success();
-    parted.bob.hangar(&parted.second, &["sync"]).success();
     parted
+        .team
+        .alice()
+        .hangar(&parted.team.first, &["sync"])
+        .success();
+    parted
+        .team
         .bob
-        .hangar(&parted.second, &["task", "new", "x", "--plain"])
+        .hangar(&parted.team.second, &["sync"])
+        .success();
+    parted
+        .team
+        .bob
+        .hangar(&parted.team.second, &["task", "new", "x", "--plain"])
         .success();
 }
 
@@ -192,10 +210,15 @@ fn an_event_of_a_compromised_key_counts_again_once_it_is_adopted() {
     parted.bob_goes_on();
     // alice does not know of it yet.
     let remove = ["--offline", "policy", "remove", "bob", "--compromised"];
-    parted.alice.hangar(&parted.first, &remove).success();
+    parted
+        .team
+        .alice()
+        .hangar(&parted.team.first, &remove)
+        .success();
     let report = parted
-        .alice
-        .hangar(&parted.first, &["sync", "--json"])
+        .team
+        .alice()
+        .hangar(&parted.team.first, &["sync", "--json"])
         .exits(1)
         .json();
     let event = report["not_applied"][0]["event"]
@@ -205,7 +228,11 @@ fn an_event_of_a_compromised_key_counts_again_once_it_is_adopted() {
     assert_eq!(parted.title(), "Before");
     let unknown = format!("sha256:{}", "0".repeat(64));
     let adopt = ["policy", "adopt", &unknown];
-    parted.alice.hangar(&parted.first, &adopt).exits(4);
+    parted
+        .team
+        .alice()
+        .hangar(&parted.team.first, &adopt)
+        .exits(4);
     parted.policy(&["adopt", &event]);
     assert_eq!(parted.title(), "Later");
     let twice = parted.policy(&["adopt", &event]);
@@ -284,26 +311,200 @@ fn a_new_key_away_from_the_others_signs_its_rotation_when_git_names_it() {
 #[test]
 fn who_may_not_sign_a_version_that_waits_is_told_so() {
     let parted = Parted::new();
-    let carol = parted.alice.add_key("carol");
+    let carol = parted.team.alice().add_key("carol");
     for change in [
         &["add", "carol", "--role", "admin", "--key", &carol][..],
         &["edit", "--members-threshold", "2"],
     ] {
         parted.policy(change);
     }
-    let dave = parted.alice.add_key("dave");
+    let dave = parted.team.alice().add_key("dave");
     let add = ["policy", "add", "dave", "--key", &dave];
-    parted.alice.hangar(&parted.first, &add).exits(6);
-    parted.alice.hangar(&parted.first, &["sync"]).success();
-    parted.bob.hangar(&parted.second, &["sync"]).success();
-    let open = json(&parted.bob, &parted.second, &["policy", "show", "--json"]);
+    parted
+        .team
+        .alice()
+        .hangar(&parted.team.first, &add)
+        .exits(6);
+    parted
+        .team
+        .alice()
+        .hangar(&parted.team.first, &["sync"])
+        .success();
+    parted
+        .team
+        .bob
+        .hangar(&parted.team.second, &["sync"])
+        .success();
+    let open = json(
+        &parted.team.bob,
+        &parted.team.second,
+        &["policy", "show", "--json"],
+    );
     let digest = open["proposals"][0]["digest"].as_str().unwrap().to_owned();
     let sign = ["policy", "sign", &digest];
-    let ran = parted.bob.hangar(&parted.second, &sign);
+    let ran = parted.team.bob.hangar(&parted.team.second, &sign);
     let ran = ran.exits(4);
     assert!(
         ran.stderr.contains("bob may not sign this version"),
         "{ran}"
     );
     assert!(!ran.stderr.contains("already"), "{ran}");
+}
+
+#[test]
+fn a_key_that_was_retired_is_found_to_be_compromised_later() {
+    let parted = Parted::new();
+    parted.policy(&["remove", "bob", "--retired"]);
+    let reduced = |parted: &Parted| parted.policy(&["show"])["reduced"][0].clone();
+    assert_eq!(reduced(&parted)["how"], "retired");
+    parted.policy(&["remove", "bob", "--compromised"]);
+    let entry = reduced(&parted);
+    assert_eq!(entry["how"], "compromised");
+    // The course of his task stays, and what he signs later still does not count.
+    assert_eq!(
+        (&entry["since"], &entry["documents"]),
+        (&3.into(), &1.into())
+    );
+    assert_eq!(parted.title(), "Before");
+    parted.bob_goes_on();
+    let (alice, first) = (parted.team.alice(), &parted.team.first);
+    alice.hangar(first, &["sync"]).exits(1);
+    assert_eq!(parted.title(), "Before");
+    let again = parted.policy(&["remove", "bob", "--compromised"]);
+    assert_eq!(again["unchanged"], true);
+    // It is not taken back.
+    let back = alice.hangar(first, &["policy", "remove", "bob", "--retired"]);
+    let back = back.exits(2);
+    assert!(
+        back.stderr.contains("taken out already, in version 3"),
+        "{back}"
+    );
+    alice
+        .hangar(first, &["policy", "remove", "nobody", "--compromised"])
+        .exits(2);
+}
+
+#[test]
+fn who_had_a_lower_role_before_the_key_was_compromised_keeps_what_was_listed() {
+    let parted = Parted::new();
+    let (alice, first) = (parted.team.alice(), &parted.team.first);
+    let (bob, second) = (&parted.team.bob, &parted.team.second);
+    let new = ["task", "new", "Of alice", "--plain", "--json"];
+    let other = json(alice, first, &new)["id"].as_str().unwrap().to_owned();
+    parted.team.sync();
+    let title = || json(alice, first, &["task", "show", &other, "--json"])["title"].clone();
+    let edit = |title: &str| {
+        let edit = ["task", "edit", &other, "--title", title];
+        bob.hangar(second, &edit).success();
+    };
+    // As an approver.
+    edit("By bob");
+    parted.team.sync();
+    parted.policy(&["edit", "--role", "bob=member"]);
+    assert_eq!(title(), "By bob");
+    parted.policy(&["remove", "bob", "--compromised"]);
+    let entry = parted.policy(&["show"])["reduced"][0].clone();
+    assert_eq!(
+        (&entry["since"], &entry["documents"]),
+        (&4.into(), &2.into())
+    );
+    assert_eq!(title(), "By bob");
+    // His clone still takes him for an approver.
+    edit("Later");
+    let name = format!("refs/hangar/tasks/{other}");
+    bob.git(second, &["push", "-q", "origin", &format!("{name}:{name}")]);
+    alice.hangar(first, &["sync"]).exits(1);
+    assert_eq!(title(), "By bob");
+}
+
+#[test]
+fn a_removal_that_waits_says_what_was_signed_meanwhile() {
+    let team = Team::with("admin");
+    let (alice, first) = (team.alice(), &team.first);
+    let dave = alice.user("dave");
+    let key = dave.public_key();
+    let add = ["policy", "add", "dave", "--role", "approver", "--key", &key];
+    alice.hangar(first, &add).success();
+    let two = ["policy", "edit", "--members-threshold", "2"];
+    alice.hangar(first, &two).success();
+    team.sync();
+    let hub = team.hub.bare.to_str().unwrap();
+    dave.git(dave.root(), &["clone", "-q", hub, "third"]);
+    let third = dave.root().join("third");
+    dave.hangar(&third, &["init", "--yes"]).success();
+    dave.hangar(&third, &["sync"]).success();
+    let remove = ["policy", "remove", "dave", "--retired", "--json"];
+    let waits = alice.hangar(first, &remove).exits(6).json();
+    assert_eq!(waits["left_out"], Value::Null, "{waits}");
+    // dave does not know yet.
+    let new = ["--offline", "task", "new", "Meanwhile", "--plain", "--json"];
+    let task = json(&dave, &third, &new)["id"].as_str().unwrap().to_owned();
+    dave.hangar(&third, &["sync"]).success();
+    team.bob.hangar(&team.second, &["sync"]).success();
+    let digest = waits["digest"].as_str().unwrap();
+    let says = "1 document that dave signed after this version was made is not in its list";
+    let shown = team.bob.hangar(&team.second, &["policy", "show"]).success();
+    assert!(shown.stdout.contains(says), "{shown}");
+    let signed = team.bob.hangar(&team.second, &["policy", "sign", digest]);
+    let signed = signed.success();
+    assert!(signed.stderr.contains(says), "{signed}");
+    assert!(signed.stdout.contains(says), "{signed}");
+    let next = signed
+        .stdout
+        .lines()
+        .find(|line| line.contains("policy adopt"));
+    let named = next.unwrap().rsplit(' ').next().unwrap();
+    let event = super::common::git::file_at(
+        &team.second,
+        &format!("refs/hangar/tasks/{task}:event.toml"),
+    );
+    let event = hangar::model::digest::Digest::of(&event).to_string();
+    assert_eq!(named, event);
+    let log = |env: &TestEnv, dir: &Path| json(env, dir, &["task", "log", &task, "--json"]);
+    let bobs = log(&team.bob, &team.second);
+    assert!(bobs.to_string().contains("was retired"), "{bobs}");
+    // What is honest is let in by the two.
+    let adopt = ["policy", "adopt", named, "--json"];
+    let waits = team.bob.hangar(&team.second, &adopt).exits(6).json();
+    for (env, dir) in team.sides() {
+        env.hangar(dir, &["sync"]);
+    }
+    let digest = waits["digest"].as_str().unwrap();
+    alice.hangar(first, &["policy", "sign", digest]).success();
+    let hers = log(alice, first);
+    assert!(!hers.to_string().contains("was retired"), "{hers}");
+}
+
+#[test]
+fn a_task_that_can_not_be_read_is_named_when_rights_are_taken() {
+    let parted = Parted::new();
+    let (alice, first) = (parted.team.alice(), &parted.team.first);
+    let damaged = "a".repeat(52);
+    let head = alice.git(first, &["rev-parse", "HEAD"]);
+    let name = format!("refs/hangar/tasks/{damaged}");
+    alice.git(first, &["update-ref", &name, &head]);
+    let carol = alice.add_key("carol");
+    let added = parted.policy(&["add", "carol", "--key", &carol]);
+    assert_eq!(added["unread"], Value::Null);
+    let ran = alice.hangar(first, &["policy", "remove", "bob", "--retired"]);
+    let ran = ran.success();
+    assert!(ran.stdout.contains("not read   task aaaaaaaa"), "{ran}");
+    let removed = parted.policy(&["remove", "carol", "--retired"]);
+    assert_eq!(removed["unread"], serde_json::json!([damaged]));
+}
+
+#[test]
+fn a_recovery_key_that_becomes_the_working_key_stands_once() {
+    let env = TestEnv::new();
+    let dir = env.ready("repo");
+    let spare = env.add_key("id_spare");
+    let add = ["policy", "add", "alice", "--recovery", "--key", &spare];
+    env.hangar(&dir, &add).success();
+    let done = env.json(&dir, &["policy", "rotate", "--to", &spare]);
+    assert_eq!(done["in_force"], true);
+    let shown = env.json(&dir, &["policy", "show"]);
+    assert_eq!(shown["root"].as_array().unwrap().len(), 1, "{shown}");
+    assert_eq!(shown["root"][0]["recovery"], false);
+    assert_eq!(shown["root"][0]["key"], shown["people"][0]["keys"][0]);
+    env.hangar(&dir, &["task", "new", "x", "--plain"]).success();
 }

@@ -1,91 +1,11 @@
 //! Clones that share their state through a Git remote.
 
-use super::common::{Ran, TestEnv, write};
+use super::common::hub::{Hub, task_ref};
+use super::common::{Ran, write};
 use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
-
-/// A bare repository, and clones of one person on one machine.
-pub(crate) struct Hub {
-    pub(crate) env: TestEnv,
-    pub(crate) bare: PathBuf,
-}
-
-impl Hub {
-    /// The hub and its first clone, whose state is on the hub.
-    pub(crate) fn new() -> (Self, PathBuf) {
-        let env = TestEnv::new();
-        let first = env.ready("first");
-        env.git(env.root(), &["clone", "-q", "--bare", "first", "hub.git"]);
-        let bare = env.root().join("hub.git");
-        env.git(&first, &["remote", "add", "origin", bare.to_str().unwrap()]);
-        let hub = Self { env, bare };
-        hub.sync(&first).success();
-        (hub, first)
-    }
-
-    pub(crate) fn clone(&self, name: &str) -> PathBuf {
-        self.env
-            .git(self.env.root(), &["clone", "-q", "hub.git", name]);
-        let dir = self.env.root().join(name);
-        self.env.hangar(&dir, &["init", "--yes"]).success();
-        self.sync(&dir).success();
-        dir
-    }
-
-    pub(crate) fn sync(&self, dir: &Path) -> Ran {
-        self.env.hangar(dir, &["sync", "--json"])
-    }
-
-    pub(crate) fn task(&self, dir: &Path, title: &str) -> String {
-        let args = ["task", "new", title, "--plain", "--json"];
-        let new = self.env.hangar(dir, &args).success().json();
-        new["id"].as_str().unwrap().to_owned()
-    }
-
-    pub(crate) fn edit(&self, dir: &Path, task: &str, title: &str) {
-        self.env
-            .hangar(dir, &["task", "edit", task, "--title", title])
-            .success();
-    }
-
-    pub(crate) fn show(&self, dir: &Path, task: &str) -> Value {
-        self.env
-            .hangar(dir, &["task", "show", task, "--json"])
-            .success()
-            .json()
-    }
-
-    /// Every hangar ref of a repository.
-    fn refs(&self, dir: &Path) -> String {
-        let format = "--format=%(refname) %(objectname)";
-        self.env.git(dir, &["for-each-ref", format, "refs/hangar/"])
-    }
-
-    /// A commit of a stranger on top of `parent`, with this file.
-    pub(crate) fn stranger(&self, parent: Option<&str>, name: &str, text: &str) -> String {
-        let git = |args: &[&str]| self.env.git(&self.bare, args);
-        write(&self.env.root().join("blob"), text);
-        let path = self.env.root().join("blob");
-        let blob = git(&["hash-object", "-w", path.to_str().unwrap()]);
-        write(
-            &self.env.root().join("tree"),
-            &format!("100644 blob {blob}\t{name}\n"),
-        );
-        let mut command = self.env.command("git", &self.bare);
-        command.arg("mktree");
-        command.stdin(fs::File::open(self.env.root().join("tree")).unwrap());
-        let tree = String::from_utf8(command.output().unwrap().stdout).unwrap();
-        let mut args = vec!["commit-tree", "-m", "x", tree.trim()];
-        args.extend(parent.iter().flat_map(|parent| ["-p", parent]));
-        git(&args)
-    }
-}
-
-pub(crate) fn task_ref(task: &str) -> String {
-    format!("refs/hangar/tasks/{task}")
-}
+use std::path::PathBuf;
 
 #[test]
 fn what_one_clone_writes_another_gets() {

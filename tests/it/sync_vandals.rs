@@ -1,7 +1,7 @@
 //! What somebody who can push, without a key, does to the hub: it is named, and keeps nobody else from
 //! syncing anything else.
 
-use super::sync::{Hub, task_ref};
+use super::common::hub::{Hub, task_ref};
 use std::fs;
 
 const EMPTY_TREE: &str = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";

@@ -5,7 +5,7 @@ use crate::app::here::choose as choose_key;
 use crate::app::{Error, Here, sync};
 use crate::flow;
 use crate::flow::decide::{self, Look};
-use crate::flow::stage::{self, Next};
+use crate::flow::stage::{self, Decision, Next};
 use crate::model::approval::{Action, Approval};
 use crate::model::digest::Digest;
 use crate::model::ids::{Principal, TaskId};
@@ -54,6 +54,21 @@ pub struct Decided {
     pub have: u32,
     /// People that the policy asks for.
     pub needed: u32,
+    /// Decisions about it that contradict each other: nothing goes on until an approver says which of
+    /// them stands.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub contradicting: Vec<Contradicting>,
+}
+
+/// One of several decisions that contradict each other.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct Contradicting {
+    /// Digest of the signed document: names it in `hangar adjudicate`.
+    pub decision: Digest,
+    /// What it says.
+    pub action: Action,
+    /// Who decided so.
+    pub by: Principal,
 }
 
 /// What a decision of this person would be about: the newest version, if it is the one that they
@@ -155,7 +170,25 @@ pub fn approved_already(here: &Here, pending: &Pending) -> Result<Option<Decided
         already: true,
         have: people(&store, &dossier, seal),
         needed: needed(&store),
+        contradicting: contradicting(&store, &dossier, seal),
     }))
+}
+
+/// The decisions about a version, where they contradict each other.
+fn contradicting(store: &Store, dossier: &Dossier, seal: &Held<Manifest>) -> Vec<Contradicting> {
+    let settings = &store.policy.newest().root.acceptance;
+    let standing = stage::standing(dossier, seal, settings, store.clock.now());
+    let Decision::Contradicted(documents) = standing else {
+        return Vec::new();
+    };
+    let decisions = dossier.decisions.iter();
+    let own = decisions.filter(|held| documents.contains(&held.digest()));
+    own.map(|held| Contradicting {
+        decision: held.digest(),
+        action: held.value().action,
+        by: held.document.actor.person().clone(),
+    })
+    .collect()
 }
 
 /// Approvals of a version that are used or can still be used.
@@ -215,6 +248,7 @@ pub fn decide(
         already: false,
         have: people(&store, &dossier, seal),
         needed: needed(&store),
+        contradicting: contradicting(&store, &dossier, seal),
         id: pending.id.clone(),
         action,
         manifest: pending.manifest,

@@ -13,7 +13,7 @@ use crate::grade::adapter;
 use crate::model::outcome::Trust;
 use crate::model::policy::Actor;
 use crate::store::identity::{holder, is_machine};
-use crate::store::{self, Store, pins, policy};
+use crate::store::{self, Store, pins};
 use crate::trust::{Candidate, MachineKey, MachineRole};
 use std::path::Path;
 use std::sync::Arc;
@@ -47,7 +47,7 @@ pub(super) fn look(here: &Here, checks: &mut Vec<Check>) -> Found {
         Ok(store) => store,
         Err(refused) => {
             let (repo, error) = *refused;
-            checks.push(missing("policy", &error, "run `hangar init`"));
+            checks.push(missing("policy", &error, remedy(&error)));
             person_without_policy(here, Some(&repo), checks);
             return Found {
                 repo: Some(repo),
@@ -100,8 +100,7 @@ fn repository(here: &Here, repo: &Repository) -> Check {
 fn open(here: &Here, repo: Repository) -> Result<Store, Box<(Repository, Error)>> {
     let opened = || -> Result<_, Error> {
         let layout = store::layout::Layout::of(&repo)?;
-        let policy = policy::load(&repo, &layout)?.ok_or(store::Error::NoPolicy)?;
-        pins::check(&repo, &policy)?;
+        let policy = pins::load(&repo, &layout)?;
         Ok((layout, policy))
     };
     match opened() {
@@ -115,8 +114,23 @@ fn open(here: &Here, repo: Repository) -> Result<Store, Box<(Repository, Error)>
     }
 }
 
+/// What helps where the policy can't be read.
+const fn remedy(error: &Error) -> &'static str {
+    match error {
+        Error::Store(store::Error::NoPolicy) => "run `hangar init`",
+        Error::Store(store::Error::PolicyGone { .. }) => {
+            "`hangar sync` brings it back from a remote that has it"
+        }
+        _ => "ask an admin which policy is right; `hangar verify --all` says what is wrong",
+    }
+}
+
 fn policy_check(store: &Store) -> Check {
     let newest = store.policy.newest();
+    if let Err(error) = store.policy.decided() {
+        let remedy = "`hangar policy resolve DIGEST`, by holders of root keys";
+        return missing("policy", &error, remedy);
+    }
     let (people, machines) = (newest.members.person.len(), newest.members.machine.len());
     let detail = format!(
         "version {}, {}, {}",

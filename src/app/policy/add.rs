@@ -91,6 +91,10 @@ fn apply(
     };
     for (role, key) in &add.machines {
         let public = key_text(key)?;
+        if *role == MachineRole::Grader {
+            // What is sealed is encrypted to it.
+            recipient_text(&public)?;
+        }
         let is_there = members.machine.iter().any(|one| {
             let owned = one.owner == owner || (add.owner.is_none() && one.name == name);
             one.public == public && one.role == *role && owned

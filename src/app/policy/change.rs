@@ -5,12 +5,12 @@ use crate::app::{Error, Here, sync};
 use crate::flow::decide::refuse_agents;
 use crate::model::codec;
 use crate::model::digest::Digest;
-use crate::model::ids::{Fingerprint, Principal};
+use crate::model::ids::{Fingerprint, Principal, TaskId};
 use crate::model::policy::{MachineRole, Members, Role};
 use crate::store::Store;
-use crate::store::draft::Draft;
 use crate::store::policy::Tally;
-use crate::store::proposal::{self, Fate, Proposal};
+use crate::store::proposal::{self, Fate, Next, Proposal};
+use crate::store::reduce::{self, LeftOut};
 use crate::trust::{AskPassphrase, Signer};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -35,6 +35,31 @@ pub struct Changed {
     pub new_key: Option<Fingerprint>,
     /// Whether sealed tests must be encrypted to somebody new (`hangar sealed reseal --all`).
     pub reseal: bool,
+    /// Documents of keys that lose rights which came after the version was made: its lists leave them
+    /// out, so they do not count until they are adopted.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub left_out: Vec<LeftOutView>,
+    /// Tasks that could not be read: what keys that lose rights signed there does not count.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub unread: Vec<TaskId>,
+}
+
+/// Documents of one signer that a version leaves out.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct LeftOutView {
+    /// Who signed them.
+    pub principal: Principal,
+    /// Their digests.
+    pub documents: Vec<Digest>,
+}
+
+pub(super) fn left_out(left: &LeftOut) -> Vec<LeftOutView> {
+    let each = left.documents.iter();
+    each.map(|(principal, documents)| LeftOutView {
+        principal: principal.clone(),
+        documents: documents.iter().copied().collect(),
+    })
+    .collect()
 }
 
 /// Signatures that a version needs.
@@ -64,7 +89,7 @@ pub fn sign(here: &Here, digest: Digest, ask: &mut AskPassphrase<'_>) -> Result<
     let store = here.store()?;
     let (proposal, _) = find(&store, Some(&digest.to_string()))?;
     let signer = here.signer(&store, ask)?;
-    finish(here, &store, Some(proposal.draft), &signer)
+    finish(here, &store, Some(proposal.draft.into()), &signer)
 }
 
 fn find(store: &Store, digest: Option<&str>) -> Result<(Proposal, Vec<Tally>), Error> {
@@ -102,21 +127,25 @@ fn find(store: &Store, digest: Option<&str>) -> Result<(Proposal, Vec<Tally>), E
 pub(super) fn finish(
     here: &Here,
     store: &Store,
-    draft: Option<Draft>,
+    next: Option<Next>,
     signer: &Signer,
 ) -> Result<Changed, Error> {
     let before = store.policy.newest();
-    let Some(draft) = draft else {
-        return Ok(Changed {
-            in_force: true,
-            unchanged: true,
-            version: before.reference.version,
-            digest: before.reference.digest,
-            needs: Vec::new(),
-            new_key: None,
-            reseal: false,
-        });
+    let mut changed = Changed {
+        in_force: true,
+        unchanged: true,
+        version: before.reference.version,
+        digest: before.reference.digest,
+        needs: Vec::new(),
+        new_key: None,
+        reseal: false,
+        left_out: Vec::new(),
+        unread: Vec::new(),
     };
+    let Some(Next { draft, unread }) = next else {
+        return Ok(changed);
+    };
+    let left = reduce::left_out(store, &draft)?;
     let recipients = |members: &Members| -> Vec<String> {
         let people = members.person.iter();
         let graders = members.machine.iter();
@@ -129,34 +158,26 @@ pub(super) fn finish(
     };
     let old = recipients(&before.members);
     let members: Members = codec::decode(&draft.members)?;
-    let reseal = recipients(&members).iter().any(|one| !old.contains(one));
-    let version = before.reference.version + 1;
+    changed.unchanged = false;
+    changed.reseal = recipients(&members).iter().any(|one| !old.contains(one));
+    changed.version = members.version;
+    changed.left_out = left_out(&left);
+    changed.unread = unread;
+    changed.unread.extend(left.unread);
+    changed.unread.sort();
+    changed.unread.dedup();
     let fate = proposal::sign(store, draft, signer)?;
     sync::publish(here)?;
-    Ok(match fate {
-        Fate::InForce(reference) => Changed {
-            in_force: true,
-            unchanged: false,
-            version: reference.version,
-            digest: reference.digest,
-            needs: Vec::new(),
-            new_key: None,
-            reseal,
-        },
-        Fate::Waits { digest, needs } => Changed {
-            in_force: false,
-            unchanged: false,
-            version,
-            digest,
-            needs: needs
-                .iter()
-                .filter(|need| !need.suffices())
-                .map(need)
-                .collect(),
-            new_key: None,
-            reseal,
-        },
-    })
+    match fate {
+        Fate::InForce(reference) => changed.digest = reference.digest,
+        Fate::Waits { digest, needs } => {
+            changed.in_force = false;
+            changed.digest = digest;
+            let open = needs.iter().filter(|need| !need.suffices());
+            changed.needs = open.map(need).collect();
+        }
+    }
+    Ok(changed)
 }
 
 /// A need for people and programs.

@@ -1,15 +1,17 @@
-//! `hangar policy remove`, `rotate`, `adopt`: keys that lose rights, and documents that count all the
-//! same.
+//! `hangar policy remove`, `rotate`, `adopt`, `resolve`: keys that lose rights, versions that do not
+//! stand, and documents that count all the same.
 
 use super::change::{Changed, finish};
 use super::texts::{add_new, key_text, name_of, recipient_text};
 use crate::app::{Error, Here, sync};
 use crate::flow::decide::refuse_agents;
 use crate::model::digest::Digest;
+use crate::model::ids::Fingerprint;
 use crate::model::policy::{Members, Root};
-use crate::model::reduction::Why;
-use crate::store::policy::OWN_KEYS;
+use crate::model::reduction::{Reduction, Why};
+use crate::store::policy::{OWN_KEYS, PolicyHistory};
 use crate::store::proposal;
+use crate::store::resolve::resolving;
 use crate::trust::{AskPassphrase, PublicKey};
 use std::collections::BTreeSet;
 
@@ -32,23 +34,71 @@ pub fn remove(
 ) -> Result<Changed, Error> {
     refuse_agents(here.env.keys())?;
     let store = sync::fresh(here)?;
+    let condemned = condemned(removal, &store.policy)?;
     let draft = proposal::next_version(&store, removal.how, |root, members| {
-        take_out(removal, root, members)
+        if condemned.is_empty() {
+            return take_out(removal, root, members);
+        }
+        for entry in &mut members.reduced {
+            if condemned.contains(&entry.key) {
+                entry.how = Why::Compromised;
+            }
+        }
+        Ok(())
     })?;
     let signer = here.signer(&store, ask)?;
     finish(here, &store, draft, &signer)
 }
 
+/// Keys that are out already and are found to be compromised only now.
+fn condemned(removal: &Removal, policy: &PolicyHistory) -> Result<BTreeSet<Fingerprint>, Error> {
+    if removal.how != Why::Compromised {
+        return Ok(BTreeSet::new());
+    }
+    let name = name_of(&removal.name)?;
+    let newest = policy.newest();
+    let only = removal.key.as_deref().map(key_text).transpose()?;
+    let only = only.and_then(|text| text.parse().ok());
+    let only = only.map(|key: PublicKey| key.fingerprint());
+    let machines = newest.members.machine.iter();
+    let is_here =
+        newest.person(&name).is_some() || machines.map(|one| &one.name).any(|one| *one == name);
+    if only.is_none() && is_here {
+        return Ok(BTreeSet::new());
+    }
+    // A person's machines went with the person.
+    let owned = |entry: &Reduction| {
+        let mut versions = policy.versions();
+        let before = versions.find(|one| one.reference.version + 1 == entry.since);
+        let mut machines = before.into_iter().flat_map(|one| &one.members.machine);
+        machines.any(|one| one.name == entry.principal && one.owner == name)
+    };
+    let entries = newest.members.reduced.iter();
+    let fitting = entries.filter(|entry| match &only {
+        Some(key) => entry.key == *key && entry.principal == name,
+        None => entry.principal == name || owned(entry),
+    });
+    let gone = fitting.filter(|entry| newest.holder(&entry.key).is_none());
+    Ok(gone.map(|entry| entry.key.clone()).collect())
+}
+
 fn take_out(removal: &Removal, root: &mut Root, members: &mut Members) -> Result<(), Error> {
     let name = name_of(&removal.name)?;
-    let unknown = || Error::invalid(format!("nobody here is called `{name}`"));
+    let unknown = || {
+        let mut out = members.reduced.iter();
+        Error::invalid(match out.find(|entry| entry.principal == name) {
+            Some(entry) => format!("{name} was taken out already, in version {}", entry.since),
+            None => format!("nobody here is called `{name}`"),
+        })
+    };
+    let unknown = unknown();
     if let Some(key) = &removal.key {
         let key = key_text(key)?;
         let person = members
             .person
             .iter_mut()
             .find(|one| one.name == name)
-            .ok_or_else(unknown)?;
+            .ok_or(unknown)?;
         let had = person.keys.len();
         person.keys.retain(|one| *one != key);
         person.recipients.retain(|one| *one != key);
@@ -73,7 +123,7 @@ fn take_out(removal: &Removal, root: &mut Root, members: &mut Members) -> Result
         .machine
         .retain(|one| one.name != name && !(is_person && one.owner == name));
     if !is_person && members.machine.len() == machines {
-        return Err(unknown());
+        return Err(unknown);
     }
     root.key.retain(|one| one.principal != name);
     Ok(())
@@ -104,13 +154,13 @@ pub fn rotate(
     };
     // The new key's own signature counts too, where root.toml changes.
     let mut keys = here.keys(Some(&store.repo))?.candidates.into_iter();
-    let mut draft = draft;
+    let mut next = draft;
     let candidate = keys.find(|one| one.public.as_str() == new);
     if let Some(candidate) = &candidate {
         let signer = candidate.open(ask)?;
-        draft.sign_root(&signer)?;
+        next.draft.sign_root(&signer)?;
     }
-    let mut changed = finish(here, &store, Some(draft), &signer)?;
+    let mut changed = finish(here, &store, Some(next), &signer)?;
     let waits = changed.needs.iter().any(|need| need.what == OWN_KEYS);
     if candidate.is_none() && waits {
         changed.new_key = new.parse().ok().map(|key: PublicKey| key.fingerprint());
@@ -142,6 +192,12 @@ fn swap(
             "you could decrypt nothing with this kind of key: give a --recipient (age1…)",
         ));
     }
+    let name = person.name.clone();
+    if root.key.iter().any(|key| key.public == old) {
+        // One that was kept for emergencies takes the place of the old one, and stands once.
+        root.key
+            .retain(|key| key.public != new || key.principal != name);
+    }
     for key in root.key.iter_mut().filter(|key| key.public == old) {
         new.clone_into(&mut key.public);
     }
@@ -163,5 +219,14 @@ pub fn adopt(
     let documents: BTreeSet<Digest> = documents.iter().map(digest).collect::<Result<_, _>>()?;
     let draft = proposal::adopting(&store, &documents)?;
     let signer = here.signer(&store, ask)?;
-    finish(here, &store, draft, &signer)
+    finish(here, &store, draft.map(Into::into), &signer)
+}
+
+/// Says which of rival versions stands: the one whose digest begins so. The others are set aside.
+pub fn resolve(here: &Here, digest: &str, ask: &mut AskPassphrase<'_>) -> Result<Changed, Error> {
+    refuse_agents(here.env.keys())?;
+    let store = sync::fresh(here)?;
+    let draft = resolving(&store, digest)?;
+    let signer = here.signer(&store, ask)?;
+    finish(here, &store, Some(draft.into()), &signer)
 }

@@ -23,6 +23,8 @@ pub struct DeinitReport {
     /// Hooks of hangar in this clone.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub hooks: Vec<PathBuf>,
+    /// Whether this clone remembers a policy that it has seen.
+    pub remembers: bool,
     /// Whether they were removed.
     pub removed: bool,
     /// What stays and where.
@@ -42,7 +44,8 @@ pub fn survey(here: &Here) -> Result<DeinitReport, Error> {
             }
         }
     }
-    if let Some(id) = crate::store::pins::pinned(&repo)? {
+    let pinned = crate::store::pins::pinned(&repo)?;
+    if let Some(id) = pinned {
         let dir = here.data_dir(&id)?;
         if dir.join(trust::MachineRole::Grader.file_name()).exists() {
             kept.push(format!("keys in {}", dir.display()));
@@ -53,6 +56,7 @@ pub fn survey(here: &Here) -> Result<DeinitReport, Error> {
         refs: names.len(),
         tasks: tasks.count(),
         hooks: install::installed(&repo)?,
+        remembers: pinned.is_some(),
         removed: false,
         kept,
     })

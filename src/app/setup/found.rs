@@ -116,6 +116,7 @@ fn members(
             machine(trust::MachineRole::Grader)?,
         ],
         reduced: Vec::new(),
+        rival: Vec::new(),
     })
 }
 

@@ -15,7 +15,7 @@ use crate::model::digest::Digest;
 use crate::model::ids::{Fingerprint, Principal};
 use crate::model::object_id::ObjectId;
 use crate::store::layout::Layout;
-use crate::store::{Store, pins};
+use crate::store::{self, Store, pins};
 use crate::trust::{AskPassphrase, Candidate, How, PublicKey, Source};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -109,7 +109,11 @@ pub fn init(
             report.fetched_from = fetched_from;
             Ok(report)
         }
-        None => begin(here, request, &repo, head, ask),
+        None => match pins::load(&repo, &Layout::of(&repo)?) {
+            // A clone that has seen a policy founds no other in its place.
+            Err(gone @ store::Error::PolicyGone { .. }) => Err(Error::PolicyLost(gone)),
+            _ => begin(here, request, &repo, head, ask),
+        },
     }
 }
 

@@ -39,7 +39,10 @@ pub(super) fn find(
     let Some(policy) = policy::load(&repo, &layout)? else {
         return Ok(None);
     };
-    pins::check(&repo, &policy)?;
+    let policy = pins::seen(&repo, policy)?;
+    if pins::pinned(&repo)?.is_none() {
+        policy.decided()?;
+    }
     let store = Store {
         repo,
         layout,
@@ -90,7 +93,10 @@ fn fetch(here: &Here, repo: &Repository, new: bool) -> Result<Option<String>, Er
 fn drop_unless_valid(repo: &Repository, name: &str) -> Result<(), Error> {
     let checked = Layout::of(repo).and_then(|layout| {
         let policy = policy::load(repo, &layout)?;
-        policy.map_or(Ok(()), |policy| pins::check(repo, &policy))
+        policy.map_or(Ok(()), |policy| {
+            pins::check(repo, &policy)?;
+            policy.decided().map(drop)
+        })
     });
     if let Err(error) = checked {
         let at = Expected::from(repo.read_ref(name)?);

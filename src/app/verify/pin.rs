@@ -16,6 +16,7 @@ pub(super) fn check(
     under: Option<ObjectId>,
     faults: &mut Vec<Fault>,
 ) -> Result<Link, Error> {
+    let known = faults.len();
     let mut sources = Vec::new();
     // What differs from it was refused when the store was opened.
     if pins::pinned(&store.repo)?.is_some() {
@@ -43,7 +44,7 @@ pub(super) fn check(
             });
         }
     }
-    let (state, detail) = match (faults.is_empty(), sources.is_empty()) {
+    let (state, detail) = match (faults.len() == known, sources.is_empty()) {
         (false, _) => (LinkState::Broken, words::count(1_u8, "fault", "faults")),
         (true, false) => (LinkState::Held, sources.join(" and ")),
         (true, true) => (

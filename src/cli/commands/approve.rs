@@ -141,6 +141,10 @@ pub(super) fn tell(context: &Context, decided: &Decided, word: &str) {
         decided.manifest.short(),
         decided.by
     ));
+    if !decided.contradicting.is_empty() {
+        contradiction(context, decided);
+        return;
+    }
     let next = if approves && have < needed {
         let command = format!("hangar review {id} && hangar approve {id}");
         format!("another approver: {}", paint(Label::Command, command))
@@ -148,4 +152,24 @@ pub(super) fn tell(context: &Context, decided: &Decided, word: &str) {
         paint(Label::Command, format!("hangar run {id}"))
     };
     context.printer.line(format!("next       {next}"));
+}
+
+/// Says that others decided the opposite, and who gets the task out of it.
+fn contradiction(context: &Context, decided: &Decided) {
+    for one in &decided.contradicting {
+        let word = match one.action {
+            Action::Approve => "approved by",
+            Action::Reject => "rejected by",
+        };
+        let decision = one.decision.short();
+        context
+            .printer
+            .line(format!("opposed    {decision} {word} {}", one.by));
+    }
+    let id = decided.id.short();
+    let command = format!("hangar adjudicate {id} DIGEST --reason TEXT");
+    let command = paint(Label::Command, command);
+    context.printer.line(format!(
+        "next       an approver says which stands: {command}"
+    ));
 }

@@ -26,7 +26,12 @@ pub(super) fn run(context: &Context, _: &DeinitArgs) -> Result<ExitStatus, CliEr
         count(before.refs, "ref", "refs"),
         count(before.tasks, "task", "tasks")
     );
-    if before.refs == 0 && before.hooks.is_empty() {
+    let question = if before.refs == 0 {
+        "Make this clone forget the policy that it has seen?".to_owned()
+    } else {
+        question
+    };
+    if before.refs == 0 && !before.remembers && before.hooks.is_empty() {
         tell(
             context,
             &before,

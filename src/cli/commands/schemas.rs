@@ -58,6 +58,7 @@ const SCHEMAS: &[Entry] = &[
     ("policy-rotate", schema::<policy::change::Changed>),
     ("policy-adopt", schema::<policy::change::Changed>),
     ("policy-sign", schema::<policy::change::Changed>),
+    ("policy-resolve", schema::<policy::change::Changed>),
     ("policy-log", schema::<policy::PolicyLog>),
     ("key-list", schema::<keys::KeyList>),
     ("key-new", schema::<keys::NewKey>),

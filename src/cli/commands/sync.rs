@@ -1,5 +1,6 @@
 //! `hangar sync`
 
+use super::policy::rivals_text;
 use crate::app;
 use crate::app::sync::{self, LossKind, NotAppliedKind, NotAppliedView, SyncView};
 use crate::base::words::count;
@@ -21,7 +22,7 @@ Examples:
 /// reported and pushed again.
 ///
 /// Exit 1 when something that came has no effect here (each is named), 7 when the remote could not be
-/// written to.
+/// written to, 4 while rival versions of the policy are undecided.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct SyncArgs {
@@ -42,6 +43,7 @@ pub(super) fn run(context: &Context, args: &SyncArgs) -> Result<ExitStatus, CliE
         error => error.into(),
     })?;
     let status = match (&view.not_pushed, view.not_applied.is_empty()) {
+        _ if !view.rivals.is_empty() => ExitStatus::Refused,
         (Some(_), _) => ExitStatus::Trouble,
         (None, whole) => ExitStatus::answer(whole),
     };
@@ -107,7 +109,7 @@ fn text(view: &SyncView) -> String {
     if lines.is_empty() {
         lines.push(format!("up to date with {}", escape::line(&view.remote)));
     }
-    lines.join("\n") + "\n"
+    lines.join("\n") + "\n" + &rivals_text(&view.rivals)
 }
 
 fn not_applied(one: &NotAppliedView) -> String {

@@ -49,6 +49,9 @@ fn missing_or_refused(error: Error) -> CliError {
         Error::RemoteUnreachable { .. } => CliError::of(ExitStatus::Missing, error)
             .hint("try again when the remote can be reached")
             .hint("if this really is a new repository: `hangar init --new`"),
+        Error::PolicyLost(_) => CliError::of(ExitStatus::Missing, error)
+            .hint("`hangar sync REMOTE` brings it back from a remote that has it")
+            .hint("if it is gone for good: `hangar deinit` makes this clone forget it, then `hangar init --new` founds another"),
         Error::PolicyElsewhere { .. } => CliError::of(ExitStatus::Missing, error)
             .hint("fetch it: `git fetch REMOTE refs/hangar/policy:refs/hangar/policy`, then `hangar init`")
             .hint("if it is gone for good: `hangar init --new` founds another and changes hangar.toml"),

@@ -1,5 +1,6 @@
 use crate::cli::{CliError, ExitStatus};
 use crate::flow::Error;
+use crate::model::ids::Principal;
 
 impl From<Error> for CliError {
     fn from(error: Error) -> Self {
@@ -42,10 +43,28 @@ impl From<Error> for CliError {
                 .hint("run it again: it goes on from what is recorded"),
             Error::Decrypt(_) => Self::of(ExitStatus::Missing, error)
                 .hint("an admin can add you as a recipient: `hangar sealed reseal`"),
-            Error::Recipient(_) => Self::of(ExitStatus::Missing, error)
-                .hint("`hangar policy show --json` lists the recipients"),
+            Error::Recipient {
+                ref holder,
+                is_grader,
+                ..
+            } => {
+                let hint = recipient(holder, is_grader);
+                Self::of(ExitStatus::Missing, error).hint(hint)
+            }
             Error::Bundle(_) | Error::Encrypt(_) => Self::of(ExitStatus::Refused, error),
             Error::Pattern(_) | Error::Codec(_) => Self::of(ExitStatus::Usage, error),
         }
     }
+}
+
+/// What an admin does about a recipient that nothing can be encrypted to.
+fn recipient(holder: &Principal, is_grader: bool) -> String {
+    let again = if is_grader {
+        format!("`hangar policy add {holder} --grader 'ssh-ed25519 …'`")
+    } else {
+        format!("`hangar policy add {holder} --role ROLE --key KEY --recipient age1…`")
+    };
+    format!(
+        "an admin takes {holder} out and adds a key that can decrypt: `hangar policy remove {holder} --retired`, then {again}"
+    )
 }

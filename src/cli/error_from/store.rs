@@ -26,7 +26,8 @@ impl From<Error> for CliError {
                 Self::of(ExitStatus::Refused, error).hint(hint)
             }
             Error::RivalPolicy { .. } => Self::of(ExitStatus::Refused, error)
-                .hint("nothing was changed; the root keys must say which one is right (`git log -p` shows both)"),
+                .hint("nothing was signed; `hangar policy show` shows what each of them changes")
+                .hint("holders of root keys say which one stands: `hangar policy resolve DIGEST`"),
             Error::Pin(_) => Self::of(ExitStatus::Refused, error)
                 .hint("nothing was changed; ask an admin which policy is right before you go on"),
             Error::NoTask(_) => {

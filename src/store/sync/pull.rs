@@ -204,7 +204,8 @@ fn relation(store: &Store, one: ObjectId, two: ObjectId) -> Result<Relation, Err
     })
 }
 
-/// A newer policy that follows the one here. Another one at the same place stops everything.
+/// What the remote has of the policy. Two heads are joined as those of any other ref; versions that
+/// rival each other then lie on it together, and nobody decides until the root keys did.
 fn take_policy(store: Store, differing: &[Differing], report: &mut Report) -> Result<Store, Error> {
     let Some((_, name, sides)) = differing
         .iter()
@@ -213,42 +214,53 @@ fn take_policy(store: Store, differing: &[Differing], report: &mut Report) -> Re
         return Ok(store);
     };
     let step = plan::step(*sides, |one, two| relation(&store, one, two));
-    let there = match step {
-        Ok(Step::Keep) => return Ok(store),
-        Ok(Step::Take(there) | Step::Join(_, there)) => there,
-        Err(error) => {
-            report.not_taken(name, &error);
-            return Ok(store);
-        }
-    };
     // One that does not verify is no policy, whoever put it there: the one here stays.
-    let apart = matches!(step, Ok(Step::Join(..)));
-    let offered = match offered(&store, there, apart) {
-        Ok(offered) => offered,
+    let taken = step.and_then(|step| match step {
+        Step::Keep => Ok(None),
+        Step::Take(there) => verified(&store, there, None).map(Some),
+        Step::Join(here, there) => verified(&store, there, Some(here)).map(Some),
+    });
+    let (target, offered) = match taken {
+        Ok(None) => return Ok(store),
+        Ok(Some(taken)) => taken,
         Err(error) => {
             report.not_taken(name, &error);
             return Ok(store);
         }
     };
-    if let Ok(Step::Join(here, there)) = step {
-        return Err(Error::RivalPolicy { here, there });
-    }
     let expected = Expected::from(sides.here);
-    store.repo.update_ref(name, expected, Some(there), "sync")?;
-    high_water::note(&store.repo, name, there);
+    store
+        .repo
+        .update_ref(name, expected, Some(target), "sync")?;
+    high_water::note(&store.repo, name, target);
     pins::record(&store.repo, &offered)?;
-    report.fetched.insert(name.clone());
+    let joined = sides.there != Some(target);
+    let done = if joined {
+        &mut report.joined
+    } else {
+        &mut report.fetched
+    };
+    done.insert(name.clone());
     reopen(&store)
 }
 
-/// The remote's policy, verified; with `apart`, one that could be a rival of ours.
-fn offered(store: &Store, there: ObjectId, apart: bool) -> Result<PolicyHistory, Error> {
+/// The remote's policy, verified, by itself or joined with the one here.
+fn verified(
+    store: &Store,
+    there: ObjectId,
+    here: Option<ObjectId>,
+) -> Result<(ObjectId, PolicyHistory), Error> {
     chain::check_growth(&store.repo, there, MAX_POLICY)?;
-    let offered = policy::load_at(&store.repo, there)?;
-    if !apart || offered.repo() != store.policy.repo() {
+    let mut target = there;
+    let mut offered = policy::load_at(&store.repo, there)?;
+    if offered.repo() != store.policy.repo() {
         pins::check(&store.repo, &offered)?;
     }
-    Ok(offered)
+    if let Some(here) = here {
+        target = join(&store.repo, here, there)?;
+        offered = policy::load_at(&store.repo, target)?;
+    }
+    Ok((target, pins::seen(&store.repo, offered)?))
 }
 
 /// Moves one ref forward. Gives the task whose documents changed.

@@ -5,16 +5,13 @@
     reason = "helpers of tests stop where they can't go on"
 )]
 
-use super::START;
 use super::git::{commit_all, git};
+use super::{START, policy};
 use hangar::base::clock::Clock;
 use hangar::git::Repository;
-use hangar::model::digest::Digest;
 use hangar::model::event::{Change, Criterion};
 use hangar::model::ids::CriterionId;
-use hangar::model::policy::{
-    Acceptance, Machine, MachineRole, Members, Person, Role, Root, RootKey, Thresholds,
-};
+use hangar::model::policy::{MachineRole, Members, Role, Root};
 use hangar::model::task::{Flow, Mode};
 use hangar::store::Store;
 use hangar::store::draft::Draft;
@@ -80,51 +77,24 @@ impl Founded {
     }
 
     pub(crate) fn root(&self) -> Root {
-        Root {
-            format: 1,
-            version: 1,
-            nonce: "00".repeat(16),
-            previous: None,
-            thresholds: Thresholds {
-                root: 1,
-                members: 1,
-            },
-            acceptance: Acceptance::default(),
-            key: vec![RootKey {
-                principal: "alice".parse().unwrap(),
-                public: self.alice.public().as_str().into(),
-                recovery: false,
-            }],
-        }
+        policy::root(&[("alice", self.alice.public().as_str())])
     }
 
     fn members(&self) -> Members {
-        let machine = |name: &str, role, key: &MachineKey| Machine {
-            name: name.parse().unwrap(),
-            role,
-            owner: "alice".parse().unwrap(),
-            public: key.public().as_str().into(),
-        };
-        Members {
-            format: 1,
-            version: 1,
-            previous: None,
-            root: Digest::of(b""),
-            arbiter: String::new(),
-            archive_days: None,
-            person: vec![Person {
-                name: "alice".parse().unwrap(),
-                role: Role::Admin,
-                keys: vec![self.alice.public().as_str().into()],
-                recipients: vec![self.alice.public().as_str().into()],
-            }],
-            machine: vec![
+        let machine =
+            |name, role, key: &MachineKey| policy::machine(name, role, key.public().as_str());
+        policy::members(
+            vec![policy::person(
+                "alice",
+                Role::Admin,
+                self.alice.public().as_str(),
+            )],
+            vec![
                 machine("worker", MachineRole::Worker, &self.worker),
                 machine("worker-two", MachineRole::Worker, &self.second),
                 machine("grader", MachineRole::Grader, &self.grader),
             ],
-            reduced: Vec::new(),
-        }
+        )
     }
 }
 

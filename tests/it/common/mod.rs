@@ -8,6 +8,8 @@
 
 pub(crate) mod founded;
 pub(crate) mod git;
+pub(crate) mod hub;
+pub(crate) mod policy;
 
 use hangar::trust;
 use std::cell::Cell;
@@ -79,6 +81,12 @@ impl TestEnv {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
         fs::write(path.with_extension("pub"), format!("{}\n", public.as_str())).unwrap();
         public.as_str().to_owned()
+    }
+
+    /// The public half of `~/.ssh/id_ed25519`.
+    pub(crate) fn public_key(&self) -> String {
+        let path = self.home.join(".ssh/id_ed25519.pub");
+        fs::read_to_string(path).unwrap().trim().to_owned()
     }
 
     /// The folder that holds everything of this user's test.

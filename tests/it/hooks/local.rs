@@ -2,7 +2,7 @@
 
 use super::path;
 use crate::common::TestEnv;
-use crate::sync::{Hub, task_ref};
+use crate::common::hub::{Hub, task_ref};
 use std::path::PathBuf;
 
 /// A clone with hooks and one task that was edited.

@@ -3,7 +3,7 @@
 use super::server::hangar;
 use super::{Said, said, said_with};
 use crate::common::git::{commit_all, git};
-use crate::sync::{Hub, task_ref};
+use crate::common::hub::{Hub, task_ref};
 use crate::verify::forge::Forged;
 use crate::verify::plot::Plot;
 use hangar::flow::version;

@@ -3,7 +3,7 @@
 use super::server::{ALL, Server, hangar};
 use super::{path, said};
 use crate::common::git::{commit_all, git, git_input};
-use crate::sync::{Hub, task_ref};
+use crate::common::hub::{Hub, task_ref};
 use crate::verify::forge::Forged;
 use hangar::model::manifest::Manifest;
 use hangar::store::chain::Content;
@@ -303,7 +303,7 @@ fn a_policy_that_its_holders_did_not_sign() {
     // A version that nobody signed, and one that is no version.
     let members = forged.read(name, "members.toml");
     let root = forged.read(name, "root.toml");
-    server.refuses(name, "version 2 does not follow the one before it", || {
+    server.refuses(name, "version 1 has 0 of 1 needed signatures", || {
         forged.append(name, &[("root.toml", &root), ("members.toml", &members)]);
     });
     let text = String::from_utf8(members).unwrap();
@@ -322,7 +322,8 @@ fn a_policy_that_its_holders_did_not_sign() {
     server.refuses(name, "lacks root.toml", || {
         forged.append(name, &[("members.toml", b"x")]);
     });
-    server.refuses(name, "are never joined", || {
+    // Not the join of rivals: what the other side holds is no policy.
+    server.refuses(name, "holds calc.sh", || {
         let tree = forged.git(&["rev-parse", &format!("{name}^{{tree}}")]);
         let args = ["commit-tree", &tree, "-p", name, "-p", "main", "-m", "x"];
         let commit = forged.git(&args);

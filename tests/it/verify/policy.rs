@@ -2,11 +2,14 @@
 
 use super::forge::{Forged, delivery};
 use super::plot::Plot;
+use hangar::flow::decide::{Look, decide};
+use hangar::model::approval::Action;
 use hangar::model::codec;
 use hangar::model::outcome::Trust;
 use hangar::model::policy::{Machine, Members, Role, Root, RootKey};
 use hangar::model::reduction::Why;
 use hangar::store::draft::Draft;
+use hangar::store::identity::Identity;
 use hangar::store::proposal;
 use hangar::store::reduce::reduce;
 use hangar::trust::{MachineKey, MachineRole};
@@ -33,7 +36,7 @@ fn next_policy_for(forged: &Forged, how: Why, edit: impl FnOnce(&mut Root, &mut 
     members.root = codec::digest(&root);
     let accepted = reduce(&store, &mut members, how).unwrap();
     let mut draft = Draft::unsigned(root, codec::encode(&members).unwrap());
-    draft.accepted = accepted;
+    draft.accepted = accepted.lists;
     let alice = forged.world.person.signer();
     draft.sign_root(alice).unwrap();
     draft.sign_members(alice).unwrap();
@@ -110,6 +113,62 @@ fn an_approval_of_a_compromised_key_counts_again_when_it_is_adopted() {
     let draft = proposal::adopting(&store, &[approval].into()).unwrap();
     proposal::sign(&store, draft.unwrap(), key.signer()).unwrap();
     forged.task().is_yes();
+}
+
+#[test]
+fn a_decision_of_a_retired_key_counts_by_its_place_and_one_of_a_compromised_key_does_not() {
+    let key = |forged: &Forged| {
+        let dir = forged.world.dir.path().join("bob");
+        MachineKey::load_or_create(&dir, MachineRole::Worker).unwrap()
+    };
+    let rotate = |forged: &Forged, how| {
+        let new = key(forged).public().as_str().to_owned();
+        next_policy_for(forged, how, |root, members| {
+            members.person[0].keys = vec![new.clone()];
+            root.key.push(RootKey {
+                public: new,
+                ..root.key[0].clone()
+            });
+        });
+    };
+    for (how, counts) in [(Why::Retired, true), (Why::Compromised, false)] {
+        let forged = Forged::new(&Plot::undelivered());
+        let before = forged.dossier();
+        let manifest = before.seals[0].digest();
+        let on = |forged: &Forged| {
+            let dossier = forged.dossier();
+            let approved = dossier.decisions_on(manifest, Action::Approve).count();
+            let rejected = dossier.decisions_on(manifest, Action::Reject).count();
+            (approved, rejected)
+        };
+        assert_eq!(on(&forged), (1, 0));
+        // What the key signs later, in a clone that does not know that it is out.
+        let old = forged.store();
+        rotate(&forged, how);
+        assert_eq!(on(&forged), (usize::from(counts), 0), "{how:?}");
+        let alice = Identity::of(&old.policy, forged.world.person.signer()).unwrap();
+        let (look, seal) = (Look::default(), &before.seals[0]);
+        decide(&old, &before, seal, &alice, Action::Reject, "late", look).unwrap();
+        assert_eq!(on(&forged), (usize::from(counts), 0), "{how:?}");
+        let faults = forged.dossier().faults;
+        let late = faults.iter().filter(|fault| fault.kind == "approval");
+        assert_eq!(late.count(), if counts { 1 } else { 2 }, "{faults:?}");
+    }
+    // Retired first, found to be compromised later: what counted counts no more.
+    let forged = Forged::honest();
+    rotate(&forged, Why::Retired);
+    forged.task().is_yes();
+    let store = forged.store();
+    let worse = |_: &mut _, members: &mut Members| {
+        members.reduced[0].how = Why::Compromised;
+        Ok::<(), hangar::store::Error>(())
+    };
+    let next = proposal::next_version(&store, Why::Compromised, worse).unwrap();
+    proposal::sign(&store, next.unwrap().draft, key(&forged).signer()).unwrap();
+    forged
+        .task()
+        .names("newest", "an approval does not count any more")
+        .answers(true, false);
 }
 
 #[test]
