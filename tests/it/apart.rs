@@ -3,8 +3,8 @@
 use super::cli_help::validate;
 use super::common::founded::{clock, create};
 use super::common::git::git;
-use super::flow::world::World;
 use super::common::hub::Hub;
+use super::flow::world::World;
 use super::verify::forge::{CONFIG, Forged};
 use super::verify::plot::Plot;
 use hangar::git::Repository;

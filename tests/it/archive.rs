@@ -1,7 +1,7 @@
 //! Ended tasks go to the archive and are found there; clones that share them agree.
 
-use super::common::write;
 use super::common::hub::Hub;
+use super::common::write;
 use serde_json::Value;
 use std::path::Path;
 

@@ -9,6 +9,7 @@
 mod apart;
 mod arbiter;
 mod archive;
+mod authority;
 mod badinput;
 mod badinput_places;
 mod cli_config;

@@ -71,7 +71,11 @@ fn a_server_that_checks_takes_nothing_more_of_a_key_that_is_out() {
         .hangar_found(&parted.team.first, &["sync"])
         .success();
     let remove = ["policy", "remove", "bob", "--retired"];
-    parted.team.alice().hangar_found(&parted.team.first, &remove).success();
+    parted
+        .team
+        .alice()
+        .hangar_found(&parted.team.first, &remove)
+        .success();
     edit("Later").refused(&name, "was retired in policy version 3");
     parted
         .team

@@ -323,7 +323,7 @@ fn a_policy_that_its_holders_did_not_sign() {
         forged.append(name, &[("members.toml", b"x")]);
     });
     // Not the join of rivals: what the other side holds is no policy.
-    server.refuses(name, "holds calc.sh", || {
+    server.refuses(name, "`calc.sh` has no place there", || {
         let tree = forged.git(&["rev-parse", &format!("{name}^{{tree}}")]);
         let args = ["commit-tree", &tree, "-p", name, "-p", "main", "-m", "x"];
         let commit = forged.git(&args);
