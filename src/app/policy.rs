@@ -3,6 +3,7 @@
 pub mod add;
 pub mod change;
 pub mod edit;
+mod rivals;
 pub mod take;
 mod texts;
 
@@ -13,12 +14,14 @@ use crate::model::outcome::{Trust, Verdict};
 use crate::model::plan::Framework;
 use crate::model::policy::{MachineRole, Policy, Role};
 use crate::model::reduction::Why;
-use crate::model::rival::{self, Rival};
-use crate::store::policy::{Claim, PolicyHistory, Tally, followed, policy_of};
+use crate::store::policy::{Tally, followed, policy_of};
 use crate::store::proposal::Proposal;
 use crate::store::{Store, reduce};
 use crate::trust::PublicKey;
 use change::{LeftOutView, NeedView};
+use rivals::aside;
+pub(super) use rivals::rivals;
+pub use rivals::{RivalView, RivalsView, SetAsideView};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -59,76 +62,6 @@ pub struct PolicyView {
     /// Versions that were set aside.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub set_aside: Vec<SetAsideView>,
-}
-
-/// Versions that follow the same one.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct RivalsView {
-    /// Number of the version that they follow.
-    pub after: u64,
-    /// The versions.
-    pub versions: Vec<RivalView>,
-}
-
-/// One of several versions that claim the same place.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct RivalView {
-    /// Its number.
-    pub version: u64,
-    /// SHA-256 of its `members.toml`: names it in `hangar policy resolve`.
-    pub digest: Digest,
-    /// Who signed it.
-    pub signed: Vec<Principal>,
-    /// What it adds and removes against the version that it follows, one phrase each.
-    pub changes: Vec<String>,
-}
-
-/// A version that was set aside for a rival of it.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct SetAsideView {
-    /// Its number.
-    pub version: u64,
-    /// SHA-256 of its `members.toml`.
-    pub digest: Digest,
-    /// Who signed it.
-    pub signed: Vec<Principal>,
-    /// How many documents count although they name it.
-    pub documents: usize,
-}
-
-/// Rival versions of a policy, for people and programs.
-pub(super) fn rivals(policy: &PolicyHistory) -> Vec<RivalsView> {
-    let view = |claim: &Claim| {
-        let of = policy.version(claim.digest);
-        let before = of.and_then(|of| policy.version(of.members.previous?));
-        RivalView {
-            version: claim.version,
-            digest: claim.digest,
-            signed: claim.signers.iter().cloned().collect(),
-            changes: before
-                .zip(of)
-                .map_or_else(Vec::new, |(before, of)| changes(before, of)),
-        }
-    };
-    let all = policy.rivals().iter();
-    all.map(|one| RivalsView {
-        after: one.after,
-        versions: one.versions.iter().map(view).collect(),
-    })
-    .collect()
-}
-
-fn set_aside(policy: &PolicyHistory) -> Vec<SetAsideView> {
-    let entries = policy.newest().members.rival.iter();
-    let view = |entry: &Rival| {
-        Some(SetAsideView {
-            version: policy.version(entry.digest)?.reference.version,
-            digest: entry.digest,
-            signed: policy.signers(entry.digest).into_iter().collect(),
-            documents: policy.list(entry.accepted).map_or(0, BTreeSet::len),
-        })
-    };
-    entries.filter_map(view).collect()
 }
 
 /// A key that lost rights.
@@ -243,7 +176,7 @@ pub fn show(here: &Here) -> Result<PolicyView, Error> {
             .push(proposal_view(&store, &proposal, &needs)?);
     }
     view.rivals = rivals(&store.policy);
-    view.set_aside = set_aside(&store.policy);
+    view.set_aside = rivals::set_aside(&store.policy);
     Ok(view)
 }
 
@@ -387,7 +320,7 @@ pub fn log(here: &Here) -> Result<PolicyLog, Error> {
         repo: store.policy.repo(),
         versions,
         rivals: rivals(&store.policy),
-        set_aside: set_aside(&store.policy),
+        set_aside: rivals::set_aside(&store.policy),
     })
 }
 
@@ -405,14 +338,6 @@ fn changes(before: &Policy, after: &Policy) -> Vec<String> {
         .chain(added)
         .chain(settings(before, after))
         .chain(aside(before, after))
-        .collect()
-}
-
-/// Versions that `after` is the first to set aside.
-fn aside(before: &Policy, after: &Policy) -> Vec<String> {
-    let added = rival::added(&before.members, &after.members).into_iter();
-    added
-        .map(|entry| format!("sets aside {}", entry.digest))
         .collect()
 }
 

@@ -173,3 +173,99 @@ fn rivals(all: &[Version], open: &[&Vec<usize>]) -> Vec<Rivals> {
     found.sort_by(|one, two| (one.after, &one.versions).cmp(&(two.after, &two.versions)));
     found
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::founding;
+    use crate::model::policy::Policy;
+    use crate::model::signer::PolicyRef;
+
+    /// Versions by number in this list: what each follows, what it sets aside, its root document.
+    fn versions(list: &[(Option<usize>, &[usize], u8)]) -> Vec<Version> {
+        let version = |(at, (parent, names, root)): (usize, &(Option<usize>, &[usize], u8))| {
+            let depth = std::iter::successors(*parent, |at| list[*at].0).count() as u64;
+            let reference = PolicyRef {
+                version: depth + 1,
+                digest: Digest::of(&[u8::try_from(at).unwrap()]),
+            };
+            let (document, members) = (founding::root(&[]), founding::members(vec![], vec![]));
+            let root_digest = Digest::of(&[b'r', *root]);
+            Version {
+                policy: Policy::new(reference, document, root_digest, members, &[]),
+                parent: *parent,
+                signers: BTreeSet::new(),
+                names: names.to_vec(),
+            }
+        };
+        list.iter().enumerate().map(version).collect()
+    }
+
+    #[track_caller]
+    fn stands(list: &[(Option<usize>, &[usize], u8)], chain: &[usize], rivals: usize) {
+        let found = select(&versions(list), None);
+        assert_eq!(
+            (found.chain.as_slice(), found.rivals.len()),
+            (chain, rivals)
+        );
+    }
+
+    #[test]
+    fn a_chain_stands_and_two_that_follow_the_same_one_do_not() {
+        stands(&[(None, &[], 0), (Some(0), &[], 0)], &[0, 1], 0);
+        let fork = [(None, &[][..], 0), (Some(0), &[], 0), (Some(0), &[], 0)];
+        stands(&fork, &[0], 1);
+        // What a clone saw first goes on being shown, and the other is named all the same.
+        let seen = select(&versions(&fork), Some(2));
+        assert_eq!((seen.chain.as_slice(), seen.rivals.len()), (&[0, 2][..], 1));
+        // A fork on one side of a fork is named too.
+        let nested = [&fork[..], &[(Some(1), &[], 0), (Some(1), &[], 0)]].concat();
+        stands(&nested, &[0], 2);
+    }
+
+    #[test]
+    fn the_last_word_that_knows_the_others_stands() {
+        // 1 and 2 are rivals; 3 keeps 1, and 4, made apart, keeps 2.
+        let one = [
+            (None, &[][..], 0),
+            (Some(0), &[][..], 0),
+            (Some(0), &[], 1),
+            (Some(1), &[2][..], 0),
+        ];
+        stands(&one, &[0, 1, 3], 0);
+        let both = [&one[..], &[(Some(2), &[1][..], 1)]].concat();
+        stands(&both, &[0], 1);
+        // Naming the rival alone says nothing about what was said of it; naming that does.
+        let blind = [&both[..], &[(Some(3), &[][..], 0)]].concat();
+        stands(&blind, &[0], 1);
+        let last = [&both[..], &[(Some(3), &[4][..], 0)]].concat();
+        stands(&last, &[0, 1, 3, 5], 0);
+        // What follows the side that fell later does not bring it back.
+        let later = [&last[..], &[(Some(4), &[][..], 1)]].concat();
+        stands(&later, &[0, 1, 3, 5], 0);
+    }
+
+    #[test]
+    fn only_the_same_root_keys_settle_what_they_do_not_name() {
+        // 3 keeps 1 and sets 2 aside, all under one root document; 4 is new at the same place.
+        let settled = |root| {
+            [
+                (None, &[][..], 0),
+                (Some(0), &[][..], 0),
+                (Some(0), &[], 0),
+                (Some(1), &[2][..], 0),
+                (Some(0), &[], root),
+            ]
+        };
+        stands(&settled(0), &[0, 1, 3], 0);
+        stands(&settled(1), &[0], 1);
+        // Before anybody set anything aside nothing is settled.
+        let ordinary = [
+            (None, &[][..], 0),
+            (Some(0), &[][..], 0),
+            (Some(1), &[], 0),
+            (Some(0), &[], 0),
+        ];
+        stands(&ordinary, &[0], 1);
+    }
+}
