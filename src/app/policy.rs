@@ -14,6 +14,7 @@ use crate::model::outcome::{Trust, Verdict};
 use crate::model::plan::Framework;
 use crate::model::policy::{MachineRole, Policy, Role};
 use crate::model::reduction::Why;
+use crate::store::archive::due::DEFAULT_DAYS;
 use crate::store::policy::{Tally, followed, policy_of};
 use crate::store::proposal::Proposal;
 use crate::store::{Store, reduce};
@@ -38,6 +39,8 @@ pub struct PolicyView {
     /// The remote that decides races; absent when this repository does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arbiter: Option<String>,
+    /// Days after which an ended task goes to the archive; 0 is never.
+    pub archive_days: u32,
     /// Root keys.
     pub root: Vec<RootKeyView>,
     /// How many people must sign a new `root.toml`.
@@ -233,6 +236,7 @@ fn view(repo: &Digest, policy: &Policy) -> Result<PolicyView, Error> {
         version: policy.reference.version,
         digest: policy.reference.digest,
         arbiter: Some(members.arbiter.clone()).filter(|arbiter| !arbiter.is_empty()),
+        archive_days: members.archive_days.unwrap_or(DEFAULT_DAYS),
         root: root.collect::<Result<_, Error>>()?,
         root_threshold: policy.root.thresholds.root,
         members_threshold: policy.root.thresholds.members,
@@ -372,6 +376,8 @@ fn settings_of(policy: &Policy) -> BTreeMap<String, String> {
         root.thresholds.members.to_string(),
     );
     all.insert("arbiter".into(), policy.members.arbiter.clone());
+    let days = policy.members.archive_days.unwrap_or(DEFAULT_DAYS);
+    all.insert("archive_days".into(), days.to_string());
     for key in &root.key {
         if let Ok(print) = fingerprint(&key.public) {
             let kind = if key.recovery { "recovery" } else { "ordinary" };

@@ -82,6 +82,12 @@ impl Store {
         Ok(tasks.into_values().collect())
     }
 
+    /// Every archived task with all of its refs: a few small objects for each.
+    pub fn archived_listing(&self) -> Result<Vec<TaskRefs>, Error> {
+        let tasks = self.archived_tasks("")?.into_iter();
+        tasks.map(|(id, tip)| self.refs_of(&id, tip)).collect()
+    }
+
     /// The refs of one task whose events end at `tip`.
     pub(super) fn refs_of(&self, id: &TaskId, tip: ObjectId) -> Result<TaskRefs, Error> {
         Ok(TaskRefs {

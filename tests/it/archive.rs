@@ -55,6 +55,13 @@ fn an_ended_task_is_archived_found_and_verified() {
     let all = hub.env.hangar(&dir, &["verify", "--all", "--json"]).json();
     assert_eq!(all["tasks"].as_array().unwrap().len(), 2, "{all}");
     assert_eq!(all["faults"], Value::Array(vec![]), "{all}");
+    let listed = |args: &[&str]| {
+        let list = hub.env.hangar(&dir, args).success().json();
+        list["tasks"].as_array().unwrap().len()
+    };
+    assert_eq!(listed(&["task", "list", "--all", "--json"]), 1);
+    assert_eq!(listed(&["task", "list", "--archived", "--json"]), 2);
+    assert_eq!(listed(&["task", "list", "over", "--archived", "--json"]), 1);
     // Twice changes nothing.
     let head = hub
         .env
@@ -315,7 +322,16 @@ fn a_sync_archives_what_is_due_by_the_policy() {
     hub.env.pass_days(29);
     synced(&hub, &first);
     assert!(refs(&hub, &first).contains(&format!("tasks/{id}")));
+    let never = ["policy", "edit", "--archive-days", "0"];
+    hub.env.hangar(&first, &never).success();
     hub.env.pass_days(2);
+    synced(&hub, &first);
+    assert!(refs(&hub, &first).contains(&format!("tasks/{id}")));
+    let days = ["policy", "edit", "--archive-days", "31"];
+    hub.env.hangar(&first, &days).success();
+    let page = hub.env.hangar(&first, &["policy", "show"]).success();
+    assert!(page.stdout.contains("archived after 31 days"), "{page}");
+    hub.env.pass_days(1);
     synced(&hub, &first);
     assert!(!refs(&hub, &first).contains(&format!("tasks/{id}")));
     assert!(!refs(&hub, &hub.bare).contains(&format!("tasks/{id}")));

@@ -20,6 +20,8 @@ pub struct Edition {
     pub members_threshold: Option<u32>,
     /// The remote whose refs decide races; empty is this repository.
     pub arbiter: Option<String>,
+    /// Days after which an ended task is archived; 0 is never.
+    pub archive_days: Option<u32>,
     /// Acceptance settings as `name=value`.
     pub settings: Vec<(String, String)>,
 }
@@ -45,7 +47,7 @@ pub fn edit(here: &Here, edit: &Edition, ask: &mut AskPassphrase<'_>) -> Result<
     refuse_agents(here.env.keys())?;
     if *edit == Edition::default() {
         return Err(Error::invalid(
-            "name what to change: --role, --members-threshold, --root-threshold, --arbiter or --set",
+            "name what to change: --role, --members-threshold, --root-threshold, --arbiter, --archive-days or --set",
         ));
     }
     let store = sync::fresh(here)?;
@@ -73,6 +75,9 @@ fn edit_documents(edit: &Edition, root: &mut Root, members: &mut Members) -> Res
     }
     if let Some(arbiter) = &edit.arbiter {
         members.arbiter.clone_from(arbiter);
+    }
+    if let Some(days) = edit.archive_days {
+        members.archive_days = Some(days);
     }
     for (name, value) in &edit.settings {
         set(&mut root.acceptance, name, value)?;

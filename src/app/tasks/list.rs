@@ -21,6 +21,8 @@ pub struct Filter {
     pub stages: Vec<Stage>,
     /// Ended tasks too.
     pub all: bool,
+    /// Archived tasks too; of the states, all are wanted then.
+    pub archived: bool,
     /// Asked for by the caller, or held by a machine of theirs.
     pub mine: bool,
     /// With all of these tags.
@@ -144,7 +146,10 @@ pub fn list(
     } else {
         None
     };
-    let all = row::rows(&store, filter.text.is_some(), tick)?;
+    let mut all = row::rows(&store, filter.text.is_some(), tick)?;
+    if filter.archived {
+        all.rows.extend(row::archived(&store, tick)?);
+    }
     let mut tasks = Vec::new();
     let mut faults = Vec::new();
     for row in all.rows {
@@ -194,7 +199,7 @@ fn fits(task: &TaskLine, body: &str, filter: &Filter, mine: Option<&BTreeSet<Pri
         Standing::Stage(stage) => task.stage == Some(*stage),
     };
     let standing = if filter.states.is_empty() {
-        task.state != State::Deleted && (filter.all || !task.state.is_terminal())
+        task.state != State::Deleted && (filter.all || filter.archived || !task.state.is_terminal())
     } else {
         filter.states.iter().any(is)
     };

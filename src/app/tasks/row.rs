@@ -37,6 +37,15 @@ pub(super) fn rows(
     index::rows(store, &refs, Source { text, make, tick })
 }
 
+/// A row for every archived task. They do not change, and the index does not know them.
+pub(super) fn archived(
+    store: &Store,
+    tick: &mut dyn FnMut(usize, usize),
+) -> Result<Vec<Row<Listed>>, Error> {
+    let refs = store.archived_listing()?;
+    store.map_all(&refs, make, &mut |done| tick(done, refs.len()))
+}
+
 fn make(store: &Store, refs: &TaskRefs) -> Result<Row<Listed>, Error> {
     match store.task_at(&refs.id, refs.tip) {
         Ok(history) => of(store, history, refs),

@@ -28,6 +28,9 @@ pub struct EditArgs {
     /// The remote whose refs decide races; an empty text is this repository
     #[arg(long, value_name = "ADDRESS")]
     pub arbiter: Option<String>,
+    /// Days after which an ended task goes to the archive; 0 is never
+    #[arg(long, value_name = "N")]
+    pub archive_days: Option<u32>,
     /// An acceptance setting, by its name in root.toml. May be given again and again
     #[arg(long, value_name = "NAME=VALUE", value_parser = setting)]
     pub set: Vec<(String, String)>,
@@ -49,6 +52,7 @@ pub(super) fn run(context: &Context, args: EditArgs) -> Result<ExitStatus, CliEr
         root_threshold: args.root_threshold,
         members_threshold: args.members_threshold,
         arbiter: args.arbiter,
+        archive_days: args.archive_days,
         settings: args.set,
     };
     let ask = &mut context.passphrase();

@@ -32,10 +32,17 @@ fn page(view: &PolicyView) -> String {
         .arbiter
         .as_deref()
         .map_or("this repository".into(), escape::line);
+    let archive = match view.archive_days {
+        0 => " Ended tasks are never archived.".to_owned(),
+        days => format!(
+            " Ended tasks are archived after {}.",
+            count(days as usize, "day", "days")
+        ),
+    };
     // Writing to a String cannot fail.
     let _ = writeln!(
         out,
-        "{}\n  {}\nof the repository\n  {}\nRaces are decided by {arbiter}.",
+        "{}\n  {}\nof the repository\n  {}\nRaces are decided by {arbiter}.{archive}",
         heading(&format!("Policy version {}", view.version)),
         paint(Label::Id, view.digest),
         paint(Label::Id, view.repo)

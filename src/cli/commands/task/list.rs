@@ -15,12 +15,12 @@ const SLOW: Duration = Duration::from_secs(1);
 
 const EXAMPLES: &str = "\
 Examples:
-  hangar task list                                   what is open
-  hangar task list --mine --sort updated -n 10       mine, as they changed last
-  hangar task list --state queued --tag rust         what a worker with rust could take
-  hangar task list --state awaiting-approval,draft   what waits for a person
-  hangar task list subtract --all                    by text, also ended ones
-  hangar task list --all --json                      everything, for scripts";
+  hangar task list                              what is open
+  hangar task list --mine --sort updated -n 10  mine, as they changed last
+  hangar task list --state queued --tag rust    what a worker could take
+  hangar task list --state draft,awaiting-approval
+  hangar task list subtract --all               by text, also ended ones
+  hangar task list --all --json                 everything, for scripts";
 
 /// List tasks: first by priority, then by age
 ///
@@ -45,6 +45,9 @@ pub struct ListArgs {
     /// Ended tasks too
     #[arg(short, long)]
     pub all: bool,
+    /// Ended tasks too, also those in the archive
+    #[arg(long)]
+    pub archived: bool,
     /// Only tasks that you asked for, or that a machine of yours holds
     #[arg(short, long)]
     pub mine: bool,
@@ -95,6 +98,7 @@ pub(super) fn run(context: &Context, args: ListArgs) -> Result<ExitStatus, CliEr
         states: args.states,
         stages: args.stages,
         all: args.all,
+        archived: args.archived,
         mine: args.mine,
         tags: args.tags,
         text: args.text,
