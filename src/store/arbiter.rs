@@ -15,6 +15,26 @@ use std::time::Duration;
 /// How long the arbiter may take.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// What came of a commit that was offered to the arbiter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Submitted {
+    /// It is recorded there.
+    Recorded,
+    /// Another was faster.
+    Raced,
+    /// The commit does not follow this one, which the arbiter has: it came while this clone wrote, or
+    /// can't be taken here.
+    Behind(ObjectId),
+}
+
+/// What the arbiter has, can't be taken here.
+pub(super) fn unusable(arbiter: &str) -> Error {
+    Error::Arbiter {
+        arbiter: arbiter.to_owned(),
+        why: "what it has of this task can't be taken here (`hangar sync` says why)".into(),
+    }
+}
+
 impl Store {
     /// The remote that decides about these changes; `None` where this repository does.
     pub(super) fn arbiter_of(&self, changes: &[Change]) -> Result<Option<String>, Error> {
@@ -45,13 +65,13 @@ impl Store {
     }
 
     /// Pushes a commit that no ref here names yet, if the arbiter still has `reference` where this
-    /// clone saw it. `false` when another was faster.
+    /// clone saw it.
     pub(super) fn submit(
         &self,
         arbiter: &str,
         reference: &str,
         commit: ObjectId,
-    ) -> Result<bool, Error> {
+    ) -> Result<Submitted, Error> {
         let own = reference
             .strip_prefix(self.layout.prefix())
             .unwrap_or_default();
@@ -61,10 +81,7 @@ impl Store {
         if let Some(seen) = seen
             && !self.repo.is_ancestor(seen, commit)?
         {
-            return Err(Error::Arbiter {
-                arbiter: arbiter.to_owned(),
-                why: "what it has of this task can't be taken here (`hangar sync` says why)".into(),
-            });
+            return Ok(Submitted::Behind(seen));
         }
         let lease = Lease {
             name: reference.to_owned(),
@@ -72,8 +89,8 @@ impl Store {
             new: Some(commit),
         };
         match self.repo.push(arbiter, &[lease], PATIENCE)? {
-            PushOutcome::Done => Ok(true),
-            PushOutcome::Rejected(rejected) if sync::is_race(&rejected) => Ok(false),
+            PushOutcome::Done => Ok(Submitted::Recorded),
+            PushOutcome::Rejected(rejected) if sync::is_race(&rejected) => Ok(Submitted::Raced),
             PushOutcome::Rejected(rejected) => {
                 let why = rejected.first().map(|(_, why)| why.clone());
                 Err(Error::Arbiter {

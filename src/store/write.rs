@@ -1,5 +1,6 @@
 //! Appending: one command, one signed document, one compare-and-swap.
 
+use super::arbiter::{self, Submitted};
 use super::chain::{self, Content, Note};
 use super::check::Document;
 use super::identity::Identity;
@@ -65,7 +66,7 @@ impl Store {
         mut decide: impl FnMut(&TaskHistory) -> Result<(Vec<Change>, Vec<Vec<u8>>), Error>,
     ) -> Result<Option<Written>, Error> {
         let reference = self.layout.task(id);
-        let mut asked = None;
+        let (mut asked, mut behind) = (None, None);
         for attempt in 0..TRIES {
             // Absent where the task comes from the archive: the new event brings its ref back.
             let live = self.repo.read_ref(&reference)?;
@@ -100,11 +101,21 @@ impl Store {
                 self.take_out(id)?;
             }
             let commit = self.commit(Some(history.tip), &files, identity, &note)?;
-            if let Some(arbiter) = &arbiter
-                && !self.submit(arbiter, &reference, commit)?
-            {
-                pause(attempt);
-                continue;
+            if let Some(arbiter) = &arbiter {
+                match self.submit(arbiter, &reference, commit)? {
+                    Submitted::Recorded => {}
+                    // The same commit once more after it was asked for: it will not come.
+                    Submitted::Behind(seen) if behind == Some(seen) => {
+                        return Err(arbiter::unusable(arbiter));
+                    }
+                    other => {
+                        if let Submitted::Behind(seen) = other {
+                            behind = Some(seen);
+                        }
+                        pause(attempt);
+                        continue;
+                    }
+                }
             }
             match (
                 chain::advance(&self.repo, &reference, live, commit, &note),

@@ -36,8 +36,11 @@ pub(super) fn renumbered(mut criteria: Vec<Criterion>) -> Vec<Criterion> {
         if met.insert(criterion.id.clone()) {
             continue;
         }
-        let free = (0..).map(CriterionId::at).find(|id| !used.contains(id));
-        let free = free.expect("there are more numbers than criteria");
+        // One of these is free: there are as many as criteria, and one more.
+        let mut numbers = (0..=used.len()).map(CriterionId::at);
+        let Some(free) = numbers.find(|id| !used.contains(id)) else {
+            continue;
+        };
         used.insert(free.clone());
         met.insert(free.clone());
         criterion.id = free;

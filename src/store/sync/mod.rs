@@ -26,8 +26,9 @@ use crate::git::{Expected, Repository};
 use crate::model::digest::Digest;
 use std::time::Duration;
 
-/// Rounds before a lost race is given up.
-const ROUNDS: u32 = 20;
+/// Rounds before a lost race is given up. Each lost one is somebody else's progress, so it takes about
+/// as many as there are clones that sync at one time.
+const ROUNDS: u32 = 64;
 
 /// Rounds after which a remote on which nothing moves is taken to refuse.
 const UNMOVED: u32 = 3;

@@ -56,7 +56,8 @@ pub(super) fn pull(
 ) -> Result<Store, Error> {
     report.begin_round();
     let place = tracking(wanted.remote);
-    let prefix = store.layout.prefix();
+    let prefix = store.layout.prefix().to_owned();
+    let prefix = prefix.as_str();
     let shown: Refs = store.repo.list_refs(&place)?.into_iter().collect();
     let before = |name: &str| {
         let own = name.strip_prefix(prefix)?;
@@ -86,6 +87,15 @@ pub(super) fn pull(
     fetch(store, wanted, &place, &differing, report)?;
     let store = reopen(store)?;
     let mut archived = BTreeSet::new();
+    // The remote may have gone on since it was listed.
+    let shown: Refs = store.repo.list_refs(&place)?.into_iter().collect();
+    for (_, name, sides) in &mut differing {
+        let own = name.strip_prefix(prefix).unwrap_or_default();
+        let now = shown.get(&format!("{place}{own}")).copied();
+        if sides.there.is_some() && now.is_some() && now != sides.before {
+            sides.there = now;
+        }
+    }
     for (_, name, sides) in &differing {
         if let (None, Some(before)) = (sides.there, sides.before)
             && archives::holds_there(&store, &place, name, before)?

@@ -255,16 +255,19 @@ pub(super) fn choices(task: &Task, who: usize, pick: usize) -> Vec<Change> {
         ],
         _ => vec![comment],
     };
-    let author = (name(who), key(who));
+    allowed(task, who, all)
+}
+
+fn allowed(task: &Task, who: usize, all: Vec<Change>) -> Vec<Change> {
+    let (principal, key) = (name(who), key(who));
     let author = Author {
-        principal: &author.0,
-        key: &author.1,
+        principal: &principal,
+        key: &key,
         at: "",
         event: document(0),
     };
-    all.into_iter()
-        .filter(|change| task.allows(change, author).is_ok())
-        .collect()
+    let allows = |change: &Change| task.allows(change, author).is_ok();
+    all.into_iter().filter(allows).collect()
 }
 
 /// Three clones: each step either takes everything of another clone, or does one thing.
@@ -312,6 +315,9 @@ pub(super) fn honest() -> impl Strategy<Value = (Vec<Made>, Vec<Vec<Made>>)> {
     })
 }
 
+/// Numbers of parents, whether it creates, who signs, and what they do as whom.
+type Anything = (Vec<usize>, usize, usize, Vec<(usize, usize)>);
+
 /// Anything: parents that are not there, several creation events, people without rights.
 pub(super) fn hostile() -> impl Strategy<Value = Vec<Made>> {
     let event = (
@@ -329,10 +335,8 @@ pub(super) fn hostile() -> impl Strategy<Value = Vec<Made>> {
             who: 0,
             changes: vec![creation(test_first)],
         }]);
-        let made = |(number, (parents, creates, who, picks)): (
-            usize,
-            (Vec<usize>, usize, usize, Vec<(usize, usize)>),
-        )| {
+        let made = |(number, event): (usize, Anything)| {
+            let (parents, creates, who, picks) = event;
             let creates = creates == 0 || number == 0;
             let mut changes: Vec<_> = picks
                 .iter()
