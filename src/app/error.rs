@@ -80,6 +80,17 @@ pub enum Error {
     /// No remote of this name is configured.
     #[error("there is no remote called `{0}`")]
     NoRemote(String),
+    /// Several remotes, and nothing says which one is meant.
+    #[error("which remote is meant? There are {}, and none is called `origin`", .0.join(", "))]
+    WhichRemote(Vec<String>),
+    /// Variables of the environment name another repository than the folder lies in.
+    #[error("{variable} names another repository than the one of {}", dir.display())]
+    OtherRepository {
+        /// Which variable.
+        variable: &'static str,
+        /// Where hangar works.
+        dir: PathBuf,
+    },
     /// The remote did not answer, so nobody knows whether it holds a policy.
     #[error("the remote `{remote}` can't be reached, so it is unknown whether it holds a policy")]
     RemoteUnreachable {

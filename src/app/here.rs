@@ -4,7 +4,6 @@ use super::Error;
 use super::error::with_causes;
 use super::notices::Notices;
 use crate::base::clock::Clock;
-use crate::config::env_vars;
 use crate::config::paths::{Env, Paths};
 use crate::config::repository::{self, DeliverAs, Repository as Config};
 use crate::config::user::User;
@@ -73,9 +72,31 @@ impl Here {
         Ok(user)
     }
 
-    /// The repository that the folder lies in.
+    /// The repository that the folder lies in. Where Git's own variables name another one, git would
+    /// work on that: nothing is done then.
     pub fn repository(&self) -> Result<Repository, Error> {
-        Ok(Repository::discover(&self.dir)?)
+        let repo = Repository::discover(&self.dir)?;
+        let real = |path: &Path| path.canonicalize().ok();
+        let named = |variable| {
+            let value = self.var(variable).filter(|value| !value.is_empty())?;
+            Some(real(&self.dir.join(value)))
+        };
+        let is = |path: &Path| named("GIT_DIR").is_none_or(|dir| dir == real(path));
+        // The work tree that is named is the repository's for whoever asks; the folder must lie in it.
+        let outside = |tree: Option<PathBuf>| {
+            let folder = real(&self.dir);
+            let within = |tree: &PathBuf| folder.as_ref().is_some_and(|one| one.starts_with(tree));
+            !tree.as_ref().is_some_and(within)
+        };
+        let variable = if !is(repo.git_dir()) {
+            "GIT_DIR"
+        } else if named("GIT_WORK_TREE").is_some_and(outside) {
+            "GIT_WORK_TREE"
+        } else {
+            return Ok(repo);
+        };
+        let dir = self.dir.clone();
+        Err(Error::OtherRepository { variable, dir })
     }
 
     /// The repository with its verified policy. What `hangar.toml` on the checked-out commit pins
@@ -129,16 +150,6 @@ impl Here {
     /// This repository's own folder for keys, `$XDG_DATA_HOME/hangar/<repo id>`.
     pub fn data_dir(&self, repo: &Digest) -> Result<PathBuf, Error> {
         Ok(self.paths()?.repository_data(&repo.to_string())?)
-    }
-
-    /// Name of the Git remote: environment, user configuration, `origin`.
-    pub fn remote(&self) -> Result<String, Error> {
-        if let Some(name) = self.var(env_vars::HANGAR_REMOTE) {
-            return Ok(name.to_string_lossy().into_owned());
-        }
-        let user = self.user()?;
-        let name = user.remote.get("name").and_then(toml::Value::as_str);
-        Ok(name.unwrap_or("origin").to_owned())
     }
 
     /// Every key that the person could sign with, best first.

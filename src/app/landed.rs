@@ -1,14 +1,15 @@
 //! The branches that this clone knows as the default one, and whether a commit was landed there.
 
-use super::Here;
+use super::{Here, remote as remotes};
 use crate::git::Repository;
 use crate::model::object_id::ObjectId;
 use crate::store::Store;
 
 /// The remote's name. Where the user's configuration can't be read, the usual one: verifying needs
 /// nothing of a user.
-pub(super) fn remote(here: &Here) -> String {
-    here.remote().unwrap_or_else(|_| "origin".to_owned())
+pub(super) fn remote(here: &Here, store: &Store) -> String {
+    let chosen = remotes::chosen(here, &store.repo, Some(&*store.policy));
+    chosen.unwrap_or_else(|_| "origin".to_owned())
 }
 
 /// Why nothing here says that `base` was ever landed: what it holds, workflows included, is then only

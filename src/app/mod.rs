@@ -15,6 +15,7 @@ pub mod keys;
 mod landed;
 mod notices;
 pub mod policy;
+pub mod remote;
 pub mod setup;
 pub mod sync;
 pub mod tasks;

@@ -1,18 +1,22 @@
 //! `hangar sync`: the same state here and on a Git remote.
 
 use super::error::with_causes;
+use super::here::shell_word;
 use super::policy::{RivalsView, rivals};
+use super::remote::{self, ReadersView};
 use super::tasks::archive;
 use super::{Error, Here};
 use crate::base::words;
-use crate::git::Repository;
+use crate::git::{RemoteTrouble, Repository, shown_remote};
 use crate::model::digest::Digest;
 use crate::model::ids::TaskId;
 use crate::model::object_id::ObjectId;
+use crate::store::layout::{Layout, Prefix};
 use crate::store::sync::{self, Loss, NotApplied, Report, Wanted};
 use crate::store::{self, Store};
 use schemars::JsonSchema;
 use serde::Serialize;
+use std::path::Path;
 use std::time::Duration;
 
 /// How long one call of a remote may take.
@@ -28,6 +32,14 @@ pub struct SyncView {
     pub remote: String,
     /// Whether both sides hold the same and everything that came has its effect.
     pub whole: bool,
+    /// Below which prefix the remote keeps its refs.
+    pub prefix: String,
+    /// Refs that it had below the other prefix until now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub moved: Option<usize>,
+    /// Who can read the remote; absent where it did not answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub readers: Option<ReadersView>,
     /// Refs that took what the remote had.
     pub fetched: Vec<String>,
     /// Refs whose heads had gone apart and were joined.
@@ -56,6 +68,12 @@ pub struct SyncView {
     /// Why something could not be pushed; absent when everything was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_pushed: Option<String>,
+    /// What the remote lacks therefore.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub unpublished: Vec<String>,
+    /// What can be done about it.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub remedies: Vec<String>,
 }
 
 /// A ref that the remote had and has lost.
@@ -117,22 +135,22 @@ pub enum NotAppliedKind {
     Refused,
 }
 
-/// Syncs with the named remote, else the configured one.
-pub fn sync(here: &Here, remote: Option<&str>) -> Result<SyncView, Error> {
-    let remote = match remote {
-        Some(remote) => remote.to_owned(),
-        None => here.remote()?,
-    };
+/// Syncs with the named remote, else the one that is meant without a name. With `prefix`, the remote
+/// keeps its refs below that one from now on.
+pub fn sync(here: &Here, remote: Option<&str>, prefix: Option<Prefix>) -> Result<SyncView, Error> {
     if here.offline {
         return Err(Error::invalid("--offline and sync exclude each other"));
     }
+    let (store, remote, restored) = open_or_restore(here, remote)?;
+    check_known(&store.repo, &remote)?;
+    tell_of_strays(here, &store)?;
+    let readers = remote::readers(here, &store.repo, &remote);
     let wanted = Wanted {
         remote: &remote,
         timeout: PATIENCE,
         push: true,
+        prefix,
     };
-    let (store, restored) = open_or_restore(here, &wanted)?;
-    check_known(&store.repo, &remote)?;
     archive::daily(here, &store)?;
     let policy = store.layout.policy();
     let (store, mut report) = sync::sync(store, &wanted)?;
@@ -140,24 +158,56 @@ pub fn sync(here: &Here, remote: Option<&str>) -> Result<SyncView, Error> {
         report.fetched.insert(policy);
     }
     let mut view = view(report);
+    view.readers = readers;
     view.rivals = rivals(&store.policy);
     view.whole &= view.rivals.is_empty();
     Ok(view)
 }
 
-/// The state here. A policy that this clone has lost is taken from the remote first.
-fn open_or_restore(here: &Here, wanted: &Wanted<'_>) -> Result<(Store, bool), Error> {
+/// The state here and the remote that is meant. A policy that this clone has lost is taken from there
+/// first.
+fn open_or_restore(here: &Here, remote: Option<&str>) -> Result<(Store, String, bool), Error> {
+    let named = |repo: &Repository, store: Option<&Store>| match remote {
+        Some(remote) => Ok(remote.to_owned()),
+        None => remote::chosen(here, repo, store.map(|store| &*store.policy)),
+    };
     match here.store() {
         Err(Error::Store(gone @ store::Error::PolicyGone { .. })) => {
             let repo = here.repository()?;
-            check_known(&repo, wanted.remote)?;
-            if !sync::restore_policy(&repo, wanted)? {
+            let remote = named(&repo, None)?;
+            check_known(&repo, &remote)?;
+            let wanted = Wanted {
+                remote: &remote,
+                timeout: PATIENCE,
+                push: false,
+                prefix: None,
+            };
+            if !sync::restore_policy(&repo, &wanted)? {
                 return Err(gone.into());
             }
-            Ok((here.store()?, true))
+            Ok((here.store()?, remote, true))
         }
-        opened => Ok((opened?, false)),
+        opened => {
+            let store = opened?;
+            let remote = named(&store.repo, Some(&store))?;
+            Ok((store, remote, false))
+        }
     }
+}
+
+/// A command that ran while the refs were moved may have written below the old prefix.
+fn tell_of_strays(here: &Here, store: &Store) -> Result<(), Error> {
+    let place = store.layout.place();
+    let strays = Layout::at(place.other()).refs(&store.repo)?.count();
+    if strays > 0 {
+        here.notices.say(&format!(
+            "{} below {} as well and not synced: `hangar init --prefix {}` joins them",
+            words::count(strays, "ref of hangar lies", "refs of hangar lie"),
+            place.other().as_str(),
+            place.word()
+        ));
+    }
+    Ok(())
 }
 
 /// The state here with what the remote has, for commands that show what others did.
@@ -170,13 +220,14 @@ pub fn refresh(here: &Here, store: Store) -> Result<Store, Error> {
     let Some(remote) = partner(here, &store)? else {
         return Ok(store);
     };
-    match exchange(store, &remote, false) {
+    match exchange(here, store, &remote, false) {
         Ok((store, report)) => {
             let count = report.not_applied.len();
             if count > 0 {
                 here.notices.say(&format!(
-                    "{} of `{remote}` without effect here: `hangar sync` names them",
-                    words::count(count, "document is", "documents are")
+                    "{} of `{}` without effect here: `hangar sync` names them",
+                    words::count(count, "document is", "documents are"),
+                    shown_remote(&remote)
                 ));
             }
             Ok(store)
@@ -184,7 +235,8 @@ pub fn refresh(here: &Here, store: Store) -> Result<Store, Error> {
         Err(error) => {
             let why = with_causes(&error);
             here.notices.say(&format!(
-                "`{remote}` was not asked for news, this is what was known before: {why}"
+                "`{}` was not asked for news, this is what was known before: {why}",
+                shown_remote(&remote)
             ));
             Ok(Store::open(here.repository()?, here.clock)?)
         }
@@ -197,13 +249,14 @@ pub fn publish(here: &Here) -> Result<(), Error> {
     let Some(remote) = partner(here, &store)? else {
         return Ok(());
     };
-    let why = match exchange(store, &remote, true) {
-        Ok((_, report)) => report.not_pushed,
+    let why = match exchange(here, store, &remote, true) {
+        Ok((_, report)) => report.not_pushed.map(|not| not.why),
         Err(error) => Some(with_causes(&error)),
     };
     if let Some(why) = why {
         here.notices.say(&format!(
-            "recorded here and not published to `{remote}`, `hangar sync` does it: {why}"
+            "recorded here and not published to `{}`, `hangar sync` does it: {why}",
+            shown_remote(&remote)
         ));
     }
     Ok(())
@@ -212,7 +265,11 @@ pub fn publish(here: &Here) -> Result<(), Error> {
 /// The configured remote, where this clone has synced with it before. No command begins to share
 /// the state by itself.
 fn partner(here: &Here, store: &Store) -> Result<Option<String>, Error> {
-    let remote = here.remote()?;
+    let remote = match remote::chosen(here, &store.repo, Some(&store.policy)) {
+        // `hangar sync NAME` still works.
+        Err(Error::WhichRemote(_)) => return Ok(None),
+        chosen => chosen?,
+    };
     let known = format!("{}policy", sync::tracking(&remote));
     if here.offline || store.repo.read_ref(&known)?.is_none() {
         return Ok(None);
@@ -220,11 +277,20 @@ fn partner(here: &Here, store: &Store) -> Result<Option<String>, Error> {
     Ok(Some(remote))
 }
 
-fn exchange(store: Store, remote: &str, push: bool) -> Result<(Store, Report), store::Error> {
+fn exchange(
+    here: &Here,
+    store: Store,
+    remote: &str,
+    push: bool,
+) -> Result<(Store, Report), store::Error> {
+    if push {
+        remote::readers(here, &store.repo, remote);
+    }
     let wanted = Wanted {
         remote,
         timeout: SHORT,
         push,
+        prefix: None,
     };
     sync::sync(store, &wanted)
 }
@@ -236,7 +302,7 @@ fn check_known(repo: &Repository, remote: &str) -> Result<(), Error> {
     if is_address || url.is_some_and(|url| !url.is_empty()) {
         return Ok(());
     }
-    Err(Error::NoRemote(remote.to_owned()))
+    Err(Error::NoRemote(shown_remote(remote)))
 }
 
 fn view(report: Report) -> SyncView {
@@ -250,20 +316,46 @@ fn view(report: Report) -> SyncView {
         },
         healed: report.pushed.contains(name),
     });
+    let remedies = report.not_pushed.as_ref().map(|not| match not.trouble {
+        Some(trouble) if trouble != RemoteTrouble::Forbidden => remote::remedies(trouble),
+        _ => refused(&report),
+    });
     SyncView {
         whole,
         losses: losses.collect(),
         archived: report.archived.into_iter().collect(),
         not_tidied: report.not_tidied,
-        remote: report.remote,
+        prefix: report.prefix.unwrap_or(Prefix::Hangar).as_str().to_owned(),
+        moved: (report.moved > 0).then_some(report.moved),
+        readers: None,
+        unpublished: report.unpublished.into_iter().collect(),
+        remedies: remedies.unwrap_or_default(),
+        remote: shown_remote(&report.remote),
         fetched: report.fetched.into_iter().collect(),
         joined: report.joined.into_iter().collect(),
         pushed: report.pushed.into_iter().collect(),
         not_applied: report.not_applied.into_iter().map(not_applied).collect(),
         unknown: report.unknown.into_iter().collect(),
         rivals: Vec::new(),
-        not_pushed: report.not_pushed,
+        not_pushed: report.not_pushed.map(|not| not.why),
     }
+}
+
+/// What helps where the remote answers and does not take what it is given.
+fn refused(report: &Report) -> Vec<String> {
+    let prefix = report.prefix.unwrap_or(Prefix::Hangar);
+    let mut remedies = vec![format!(
+        "ask whoever runs the remote for the right to push {}*; until then this clone can only read it",
+        prefix.as_str()
+    )];
+    if report.was_empty && report.pushed.is_empty() && prefix == Prefix::Hangar {
+        remedies.push(format!(
+            "if it takes branches only: `hangar sync {} --prefix branches` keeps the state below {} there",
+            shell_word(Path::new(&shown_remote(&report.remote))),
+            Prefix::Branches.as_str()
+        ));
+    }
+    remedies
 }
 
 fn not_applied(one: NotApplied) -> NotAppliedView {

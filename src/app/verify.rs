@@ -98,7 +98,7 @@ pub fn verify(here: &Here, subject: Subject<'_>) -> Result<Answer, Error> {
 /// Notes where the base of a task that is open or done was not landed. It is no fault: what is verified
 /// is the patch.
 fn note_bases(here: &Here, store: &Store, answer: &mut Answer) {
-    let remote = landed::remote(here);
+    let remote = landed::remote(here, store);
     let mut known = BTreeMap::new();
     for report in &mut answer.tasks {
         let ended = matches!(
@@ -280,7 +280,7 @@ fn revision(
     identities: &[Identity],
     answer: &mut Answer,
 ) -> Result<(), Error> {
-    let remote = landed::remote(here);
+    let remote = landed::remote(here, store);
     let found = verify::revision(store, commit, &|branch| {
         landed::branch_tips(store, &remote, branch)
     })?;

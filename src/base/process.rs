@@ -256,7 +256,27 @@ fn collect(
     })
 }
 
-/// Waits for `child`; `None` when the limit passed and the group was killed.
+/// How long a program that is stopped may take to put its lock files away.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// Asks everything in the process group of `child` to end, and ends what does not.
+fn stop_group(child: &mut Child) -> io::Result<()> {
+    let pid = i32::try_from(child.id())
+        .ok()
+        .and_then(rustix::process::Pid::from_raw);
+    if let Some(pid) = pid {
+        // The group may be gone already.
+        let _ = rustix::process::kill_process_group(pid, rustix::process::Signal::TERM);
+    }
+    let end = Instant::now() + GRACE;
+    while child.try_wait()?.is_none() && Instant::now() < end {
+        thread::sleep(Duration::from_millis(5));
+    }
+    kill_group(child);
+    Ok(())
+}
+
+/// Waits for `child`; `None` when the limit passed and the group was stopped.
 fn wait(child: &mut Child, timeout: Duration) -> io::Result<Option<ExitStatus>> {
     let end = Instant::now() + timeout;
     let mut pause = Duration::from_micros(200);
@@ -265,7 +285,7 @@ fn wait(child: &mut Child, timeout: Duration) -> io::Result<Option<ExitStatus>> 
             return Ok(Some(status));
         }
         if Instant::now() >= end {
-            kill_group(child);
+            stop_group(child)?;
             return Ok(None);
         }
         thread::sleep(pause);
@@ -300,6 +320,26 @@ mod tests {
             .output()
             .unwrap_err();
         assert!(matches!(error, Error::TimedOut { .. }));
+    }
+
+    #[test]
+    fn a_program_that_is_stopped_may_clean_up_and_takes_its_children_along() {
+        let dir = tempfile::tempdir().unwrap();
+        let script =
+            "sleep 60 & echo $! > child; touch lock ready; trap 'rm lock; exit' TERM; wait";
+        let error = Run::new("sh")
+            .args(["-c", script])
+            .dir(dir.path())
+            .inherit(&["PATH"])
+            .timeout(Duration::from_secs(1))
+            .output()
+            .unwrap_err();
+        assert!(matches!(error, Error::TimedOut { .. }));
+        assert!(dir.path().join("ready").exists());
+        assert!(!dir.path().join("lock").exists());
+        let child = std::fs::read_to_string(dir.path().join("child")).unwrap();
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", child.trim()));
+        assert!(stat.is_err() || stat.unwrap().contains(") Z "));
     }
 
     #[test]

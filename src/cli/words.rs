@@ -2,6 +2,7 @@
 
 use crate::app::tasks::list::Standing;
 use crate::model::task::{Mode, Stage};
+use crate::store::layout::Prefix;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use std::str::FromStr;
 
@@ -47,6 +48,12 @@ pub(super) fn standing() -> impl TypedValueParser<Value = Standing> {
         "rejected",
         "deleted",
     ])
+}
+
+/// Where refs lie.
+pub(super) fn prefix() -> impl TypedValueParser<Value = Prefix> {
+    PossibleValuesParser::new(Prefix::ALL.map(Prefix::word))
+        .try_map(|word| Prefix::from_str(&word).map_err(|()| format!("`{word}` is not known")))
 }
 
 /// Kinds of work.

@@ -1,5 +1,6 @@
 //! What can go wrong, by what the caller can do about it.
 
+use super::trouble::RemoteTrouble;
 use crate::base::process;
 use crate::model::object_id::ObjectId;
 use std::io;
@@ -152,6 +153,16 @@ pub enum Error {
         /// Its message, shortened.
         message: String,
     },
+    /// Another repository could not be reached, or refuses.
+    #[error("{remote} {}: {message}", said(*trouble))]
+    Remote {
+        /// Its name or address, without a password.
+        remote: String,
+        /// Why, by what helps.
+        trouble: RemoteTrouble,
+        /// What git said, shortened.
+        message: String,
+    },
     /// The object database or the ref store is damaged or cannot be read.
     #[error("cannot {action}: {message}")]
     Store {
@@ -160,6 +171,19 @@ pub enum Error {
         /// What the store said.
         message: String,
     },
+}
+
+/// What a remote did, as the middle of a sentence.
+const fn said(trouble: RemoteTrouble) -> &'static str {
+    match trouble {
+        RemoteTrouble::Login => "does not let you in",
+        RemoteTrouble::HostKey => "is not known to ssh",
+        RemoteTrouble::Forbidden => "forbids this",
+        RemoteTrouble::NotThere => "shows no repository",
+        RemoteTrouble::Away => "can't be reached",
+        RemoteTrouble::Silent => "does not answer",
+        RemoteTrouble::Other => "can't be used",
+    }
 }
 
 impl From<crate::base::files::Error> for Error {

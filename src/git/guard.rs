@@ -69,28 +69,36 @@ impl Guard {
         let Ok(text) = fs::read_to_string(&self.note) else {
             return Ok(());
         };
+        let mut unknown = Vec::new();
         for (content, path) in text.lines().filter_map(|line| line.split_once(' ')) {
-            remove_if_dead(Path::new(path), content)?;
+            let path = Path::new(path);
+            let Some(first) = identity(path) else {
+                continue;
+            };
+            let found = fs::read(path).unwrap_or_default();
+            if !content.is_empty() && found.trim_ascii() == content.as_bytes() {
+                remove(path)?;
+            } else {
+                unknown.push((path.to_owned(), first));
+            }
         }
+        remove_if_dead(unknown)?;
         self.clear()
     }
 }
 
-/// Removes a lock file that a killed writer announced. With the announced content it is that one;
-/// otherwise it may be the git program's, which is done with it soon.
-fn remove_if_dead(path: &Path, content: &str) -> Result<(), Error> {
-    let Some(first) = identity(path) else {
-        return Ok(());
-    };
-    let found = fs::read(path).unwrap_or_default();
-    let ours = !content.is_empty() && found.trim_ascii() == content.as_bytes();
+/// Removes lock files that a killed writer announced and that stay as they were: without the announced
+/// content they may be the git program's, which is done with them soon.
+fn remove_if_dead(mut locks: Vec<(PathBuf, String)>) -> Result<(), Error> {
     let end = Instant::now() + SETTLE;
-    while !ours && Instant::now() < end {
+    while !locks.is_empty() && Instant::now() < end {
         thread::sleep(Duration::from_millis(10));
-        if identity(path).as_ref() != Some(&first) {
-            return Ok(());
-        }
+        locks.retain(|(path, first)| identity(path).as_ref() == Some(first));
     }
+    locks.iter().try_for_each(|(path, _)| remove(path))
+}
+
+fn remove(path: &Path) -> Result<(), Error> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
             Err(file("remove", path)(error))

@@ -18,7 +18,8 @@ impl Repository {
         }
     }
 
-    /// Whether `old` is `new` or one of its ancestors.
+    /// Whether `old` is `new` or one of its ancestors. An error only where the history of `new` was cut
+    /// off in this clone before that could be seen.
     pub fn is_ancestor(&self, old: ObjectId, new: ObjectId) -> Result<bool, Error> {
         if old == new {
             return Ok(true);
@@ -26,10 +27,16 @@ impl Repository {
         if self.merge_bases(old, new)?.contains(&old) {
             return Ok(true);
         }
-        if self.is_shallow() {
+        if self.is_cut(new)? {
             return Err(Error::Shallow);
         }
         Ok(false)
+    }
+
+    /// Whether the history of this commit was cut off in this clone. That of code may be, and that of
+    /// hangar's refs whole.
+    pub fn is_cut(&self, tip: ObjectId) -> Result<bool, Error> {
+        Ok(!self.shallow_ends(tip, None)?.is_empty())
     }
 
     /// Commits reachable from `tip` and not from `base`, newest first, at most `limit`.

@@ -221,10 +221,17 @@ impl Repository {
         self.inner.has_object(to_gix(id))
     }
 
+    /// Whether this clone leaves out objects that its remote promised (`git clone --filter`).
+    pub fn is_partial(&self) -> bool {
+        let names = self.remote_names().into_iter();
+        let mut promisors = names.map(|name| format!("remote.{name}.promisor"));
+        self.config_value("extensions.partialClone").is_some()
+            || promisors.any(|key| self.config_value(&key).is_some_and(|value| value == "true"))
+    }
+
     fn read(&self, id: ObjectId, kind: gix::objs::Kind, limit: u64) -> Result<Vec<u8>, Error> {
         let missing = || {
-            let partial = self.config_value("extensions.partialClone").is_some();
-            let hint = if partial {
+            let hint = if self.is_partial() {
                 " (this is a partial clone; `git fetch --refetch --no-filter` completes it)"
             } else {
                 ""

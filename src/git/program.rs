@@ -29,7 +29,7 @@ const SETTINGS: [&str; 9] = [
 
 /// Variables that a call with the user's configuration keeps: where configuration, credentials and
 /// agents are found.
-const USER_VARIABLES: [&str; 22] = [
+const USER_VARIABLES: [&str; 17] = [
     "HOME",
     "USER",
     "LOGNAME",
@@ -45,13 +45,20 @@ const USER_VARIABLES: [&str; 22] = [
     "GIT_ASKPASS",
     "SSH_ASKPASS",
     "DISPLAY",
+    "WAYLAND_DISPLAY",
+    "GIT_SSL_CAINFO",
+];
+
+/// Variables that say how the network is reached.
+const PROXIES: [&str; 8] = [
     "HTTP_PROXY",
     "HTTPS_PROXY",
+    "ALL_PROXY",
     "http_proxy",
     "https_proxy",
+    "all_proxy",
     "NO_PROXY",
     "no_proxy",
-    "GIT_SSL_CAINFO",
 ];
 
 /// One call of the git program.
@@ -76,7 +83,14 @@ impl Git {
     /// A call that sees the user's configuration and credentials: for their own work tree and for
     /// their remotes.
     pub fn with_user_config() -> Self {
-        Self::base(|run| run.inherit(&USER_VARIABLES))
+        Self::base(|run| run.inherit(&USER_VARIABLES)).proxies()
+    }
+
+    /// Adds the user's proxies, without the rest of their configuration.
+    #[must_use]
+    pub fn proxies(mut self) -> Self {
+        self.run = self.run.inherit(&PROXIES);
+        self
     }
 
     fn base(environment: impl FnOnce(Run) -> Run) -> Self {
@@ -171,7 +185,7 @@ pub(super) fn message(out: &Output) -> String {
     let text = out.stderr_text();
     let lines: Vec<_> = text
         .lines()
-        .filter(|line| !line.starts_with("hint:"))
+        .filter(|line| !line.trim().is_empty() && !line.starts_with("hint:"))
         .take(3)
         .map(|line| show(hide_password(line).as_bytes()))
         .collect();
@@ -182,7 +196,7 @@ pub(super) fn message(out: &Output) -> String {
 }
 
 /// `https://user:secret@host` → `https://…@host`.
-fn hide_password(line: &str) -> String {
+pub(super) fn hide_password(line: &str) -> String {
     let mut out = String::with_capacity(line.len());
     let mut rest = line;
     while let Some(at) = rest.find("://") {

@@ -58,7 +58,7 @@ pub fn check_ref_name(name: &str) -> Result<(), Error> {
     full_name(name).map(drop)
 }
 
-fn full_name(name: &str) -> Result<FullName, Error> {
+pub(super) fn full_name(name: &str) -> Result<FullName, Error> {
     let invalid = |why| Error::Invalid {
         what: "ref",
         name: show(name.as_bytes()),
@@ -249,10 +249,7 @@ impl Repository {
 
     /// A held lock is worth another try; anything else is not.
     fn classify(&self, name: &FullName, error: &gix::Error) -> Failure {
-        let locks = [
-            self.lock_path(name),
-            self.inner.refs.packed_refs_path().with_extension("lock"),
-        ];
+        let locks = [self.lock_path(name), self.packed_lock()];
         let exists = error.iter_errors().any(|error| {
             let io = error.downcast_ref::<std::io::Error>();
             // A folder that another process removed as empty while we made the lock in it.
@@ -342,7 +339,11 @@ impl Repository {
         Ok(())
     }
 
-    fn lock_path(&self, name: &FullName) -> PathBuf {
+    pub(super) fn packed_lock(&self) -> PathBuf {
+        self.inner.refs.packed_refs_path().with_extension("lock")
+    }
+
+    pub(super) fn lock_path(&self, name: &FullName) -> PathBuf {
         let mut path = self
             .common_dir()
             .join(name.as_bstr().to_string())
@@ -362,7 +363,7 @@ impl Repository {
             .map_err(store("read packed-refs"))?;
         let in_packed = packed.is_some_and(|packed| packed.find(name.as_ref()).is_ok());
         if new.is_none() && in_packed {
-            locks.push(self.inner.refs.packed_refs_path().with_extension("lock"));
+            locks.push(self.packed_lock());
         }
         Ok(locks)
     }

@@ -5,9 +5,11 @@
 //! maintenance runs.
 
 use super::error::{Error, show};
-use super::program::{Git, message};
+use super::program::{Git, hide_password, message};
 use super::refs::{Expected, check_ref_name};
 use super::repository::Repository;
+use super::trouble::RemoteTrouble;
+use crate::base::process::{self, Output};
 use crate::model::object_id::ObjectId;
 use std::time::Duration;
 
@@ -33,10 +35,15 @@ pub enum PushOutcome {
 }
 
 impl Repository {
+    /// Names of the configured remotes, sorted.
+    pub fn remote_names(&self) -> Vec<String> {
+        let names = self.inner.remote_names();
+        names.iter().map(ToString::to_string).collect()
+    }
+
     /// The configured remote with this address.
     pub fn remote_at(&self, address: &str) -> Result<Option<String>, Error> {
-        for name in self.inner.remote_names() {
-            let name = name.to_string();
+        for name in self.remote_names() {
             let url = self.config_value(&format!("remote.{name}.url"));
             if url.as_deref() == Some(address) {
                 return Ok(Some(name));
@@ -53,11 +60,9 @@ impl Repository {
         timeout: Duration,
     ) -> Result<Vec<(String, ObjectId)>, Error> {
         check_remote(remote)?;
-        let out = self
-            .remote_git(timeout)
-            .args(["ls-remote", "--refs", "--", remote])
-            .args(patterns)
-            .run()?;
+        let git = self.remote_git(timeout);
+        let git = git.args(["ls-remote", "--refs", "--", remote]);
+        let out = talk(remote, timeout, git.args(patterns))?;
         let mut refs = Vec::new();
         for line in String::from_utf8_lossy(&out).lines() {
             let Some((id, name)) = line.split_once('\t') else {
@@ -72,16 +77,20 @@ impl Repository {
     }
 
     /// Fetches by these refspecs (`+refs/hangar/*:refs/hangar-remote/origin/*`) and nothing else.
-    /// Every object is checked before it is taken in.
+    /// Every object is checked before it is taken in, comes whole also into a partial clone, and is on
+    /// disk when this returns.
     pub fn fetch(&self, remote: &str, refspecs: &[&str], timeout: Duration) -> Result<(), Error> {
         check_remote(remote)?;
-        self.remote_git(timeout)
+        let git = self
+            .remote_git(timeout)
             .setting("transfer.fsckObjects=true")
             .setting("fetch.fsckObjects=true")
+            .setting("core.fsync=committed")
             .args([
                 "fetch",
                 "--quiet",
                 "--no-tags",
+                "--no-filter",
                 "--no-write-fetch-head",
                 "--refmap=",
                 "--no-prune",
@@ -89,9 +98,8 @@ impl Repository {
                 "--no-recurse-submodules",
                 "--",
                 remote,
-            ])
-            .args(refspecs)
-            .run()?;
+            ]);
+        talk(remote, timeout, git.args(refspecs))?;
         self.refresh_packed(true)
     }
 
@@ -102,18 +110,31 @@ impl Repository {
         leases: &[Lease],
         timeout: Duration,
     ) -> Result<PushOutcome, Error> {
+        match self.push_whole(remote, leases, timeout)? {
+            Some(outcome) => Ok(outcome),
+            None => self.push_once(remote, leases, timeout, false),
+        }
+    }
+
+    /// The same, all of them or none. `None` where the server can't do that; nothing was pushed then.
+    pub fn push_whole(
+        &self,
+        remote: &str,
+        leases: &[Lease],
+        timeout: Duration,
+    ) -> Result<Option<PushOutcome>, Error> {
         check_remote(remote)?;
         for lease in leases {
             check_ref_name(&lease.name)?;
         }
         if leases.is_empty() {
-            return Ok(PushOutcome::Done);
+            return Ok(Some(PushOutcome::Done));
         }
         match self.push_once(remote, leases, timeout, true) {
-            Err(Error::Program { message, .. }) if message.contains("atomic") => {
-                self.push_once(remote, leases, timeout, false)
+            Err(Error::Remote { message, .. }) if message.contains("does not support --atomic") => {
+                Ok(None)
             }
-            result => result,
+            result => result.map(Some),
         }
     }
 
@@ -145,27 +166,148 @@ impl Repository {
             let new = lease.new.map(|id| id.to_string()).unwrap_or_default();
             args.push(format!("{new}:{}", lease.name));
         }
-        let out = self.remote_git(timeout).args(args).output()?;
+        let out = answer(remote, timeout, self.remote_git(timeout).args(args))?;
         let rejected = rejected(&String::from_utf8_lossy(&out.stdout));
         if out.status.success() {
             Ok(PushOutcome::Done)
         } else if rejected.is_empty() {
-            Err(Error::Program {
-                command: "push".into(),
-                message: message(&out),
-            })
+            Err(refused(remote, &out))
         } else {
             Ok(PushOutcome::Rejected(rejected))
         }
     }
 
+    /// Where a push to this remote goes, as it is configured.
+    pub fn push_urls(&self, remote: &str) -> Vec<String> {
+        let snapshot = self.inner.config_snapshot();
+        let values = |key: &str| {
+            let found = snapshot
+                .plumbing()
+                .strings(format!("remote.{remote}.{key}").as_str());
+            let texts = found.unwrap_or_default();
+            texts.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        let mut urls = values("pushurl");
+        if urls.is_empty() {
+            urls = values("url");
+        }
+        if urls.is_empty() {
+            urls.push(remote.to_owned());
+        }
+        urls
+    }
+
+    /// The same as git resolves it (`url.BASE.insteadOf`). Asks nobody.
+    pub fn push_addresses(&self, remote: &str) -> Result<Vec<String>, Error> {
+        check_remote(remote)?;
+        let named = self.remote_names().iter().any(|name| name == remote);
+        let args: &[&str] = if named {
+            &["remote", "get-url", "--push", "--all", "--", remote]
+        } else {
+            &["ls-remote", "--get-url", "--", remote]
+        };
+        let out = self.remote_git(LOCAL).args(args).run()?;
+        let text = String::from_utf8_lossy(&out);
+        Ok(text.lines().map(str::to_owned).collect())
+    }
+
+    /// The git program for a remote, with the user's configuration. It never asks a question: nobody
+    /// would see it.
     fn remote_git(&self, timeout: Duration) -> Git {
-        Git::with_user_config()
+        let git = Git::with_user_config()
             .env("GIT_DIR", self.git_dir())
             // A relative address in the configuration counts from the root of the work tree.
             .dir(self.work_tree().unwrap_or_else(|| self.git_dir()))
-            .timeout(timeout)
+            .timeout(timeout);
+        let var = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+        if var("SSH_ASKPASS").is_some() {
+            return git.env("SSH_ASKPASS_REQUIRE", "force");
+        }
+        let named = match (var("GIT_SSH_COMMAND"), var("GIT_SSH")) {
+            (None, Some(_)) => return git,
+            (Some(command), _) => Some(command),
+            (None, None) => self.config_value("core.sshCommand"),
+        };
+        match without_questions(named.as_deref().unwrap_or("ssh")) {
+            Some(command) => git.env("GIT_SSH_COMMAND", command),
+            None => git,
+        }
     }
+}
+
+/// How long a question may take that git answers by itself.
+const LOCAL: Duration = Duration::from_secs(10);
+
+/// Whether a server lets anyone read: it answers without a login, a key or a cookie of this user.
+/// `None` where that can't be found out.
+pub fn answers_anyone(address: &str, timeout: Duration) -> Option<bool> {
+    check_remote(address).ok()?;
+    let git = Git::isolated()
+        .env("GIT_DIR", "/dev/null")
+        .env("GIT_ASKPASS", "false")
+        .proxies()
+        .setting("credential.helper=")
+        .setting("protocol.allow=never")
+        .setting("protocol.https.allow=always")
+        .setting("protocol.http.allow=always")
+        .setting("protocol.git.allow=always")
+        .setting("http.followRedirects=initial")
+        .dir("/")
+        .timeout(timeout)
+        .args(["ls-remote", "--quiet", "--", address, "HEAD"]);
+    match talk(address, timeout, git) {
+        Ok(_) => Some(true),
+        Err(Error::Remote { trouble, .. }) => match trouble {
+            // Hosts answer so for what exists and is not shown.
+            RemoteTrouble::Login | RemoteTrouble::Forbidden | RemoteTrouble::NotThere => {
+                Some(false)
+            }
+            _ => None,
+        },
+        Err(_) => None,
+    }
+}
+
+/// An ssh command that fails where it would ask. `None` for programs whose options are not known.
+fn without_questions(command: &str) -> Option<String> {
+    let program = command.split_whitespace().next()?;
+    let name = program.rsplit('/').next()?;
+    (name == "ssh").then(|| format!("{command} -o BatchMode=yes"))
+}
+
+/// Runs git to its end; a status other than 0 is trouble with the remote.
+fn talk(remote: &str, timeout: Duration, git: Git) -> Result<Vec<u8>, Error> {
+    let out = answer(remote, timeout, git)?;
+    if out.status.success() {
+        Ok(out.stdout)
+    } else {
+        Err(refused(remote, &out))
+    }
+}
+
+/// Runs git to its end, or to the end of the time that the remote has.
+fn answer(remote: &str, timeout: Duration, git: Git) -> Result<Output, Error> {
+    match git.output() {
+        Err(Error::Process(process::Error::TimedOut { .. })) => Err(Error::Remote {
+            remote: shown(remote),
+            trouble: RemoteTrouble::Silent,
+            message: format!("it was given {} s", timeout.as_secs()),
+        }),
+        other => other,
+    }
+}
+
+fn refused(remote: &str, out: &Output) -> Error {
+    Error::Remote {
+        remote: shown(remote),
+        trouble: RemoteTrouble::of(&out.stderr_text()),
+        message: message(out),
+    }
+}
+
+/// A remote's name or address for people: without a password, escaped.
+pub fn shown(remote: &str) -> String {
+    show(hide_password(remote).as_bytes())
 }
 
 /// Lines of `push --porcelain` that begin with `!`: (ref on the remote, reason).
@@ -209,6 +351,11 @@ mod tests {
         for remote in ["", "--upload-pack=x", "ext::sh -c x", "a\nb"] {
             assert!(check_remote(remote).is_err(), "{remote:?}");
         }
+        assert_eq!(
+            without_questions("/usr/bin/ssh -i key").as_deref(),
+            Some("/usr/bin/ssh -i key -o BatchMode=yes")
+        );
+        assert_eq!(without_questions("plink -batch"), None);
         for remote in [
             "origin",
             "https://h.example/r.git",

@@ -6,8 +6,8 @@
 //! repository's own ref decides.
 
 use super::sync::{self, Wanted};
-use super::{Error, Store};
-use crate::git::{Expected, Lease, PushOutcome};
+use super::{Error, Store, remotes};
+use crate::git::{Expected, Lease, PushOutcome, shown_remote};
 use crate::model::event::Change;
 use crate::model::object_id::ObjectId;
 use std::time::Duration;
@@ -30,7 +30,7 @@ pub(super) enum Submitted {
 /// What the arbiter has, can't be taken here.
 pub(super) fn unusable(arbiter: &str) -> Error {
     Error::Arbiter {
-        arbiter: arbiter.to_owned(),
+        arbiter: shown_remote(arbiter),
         why: "what it has of this task can't be taken here (`hangar sync` says why)".into(),
     }
 }
@@ -60,6 +60,7 @@ impl Store {
                 remote: arbiter,
                 timeout: PATIENCE,
                 push: false,
+                prefix: None,
             },
         )
     }
@@ -84,7 +85,10 @@ impl Store {
             return Ok(Submitted::Behind(seen));
         }
         let lease = Lease {
-            name: reference.to_owned(),
+            // It may keep its refs below another prefix; [`Store::ask`] has seen which.
+            name: remotes::prefix(&self.repo, arbiter)
+                .and_then(|prefix| self.layout.name_at(reference, prefix))
+                .unwrap_or_else(|| reference.to_owned()),
             expected: Expected::from(seen),
             new: Some(commit),
         };
@@ -94,7 +98,7 @@ impl Store {
             PushOutcome::Rejected(rejected) => {
                 let why = rejected.first().map(|(_, why)| why.clone());
                 Err(Error::Arbiter {
-                    arbiter: arbiter.to_owned(),
+                    arbiter: shown_remote(arbiter),
                     why: why.unwrap_or_default(),
                 })
             }

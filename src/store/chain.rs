@@ -5,7 +5,7 @@
 
 use super::join::join;
 use super::{Error, high_water};
-use crate::git::{self, CommitDraft, EntryKind, Expected, Repository, TreeEntry};
+use crate::git::{self, Commit, CommitDraft, EntryKind, Expected, Repository, TreeEntry};
 use crate::model::codec;
 use crate::model::object_id::ObjectId;
 use std::collections::{BTreeMap, BTreeSet};
@@ -102,7 +102,7 @@ pub(super) fn read_up_to(
                         reason: "its history is too long".into(),
                     });
                 }
-                let commit = repo.read_commit(id)?;
+                let commit = link(repo, id)?;
                 let entries = folder_entries(repo.read_tree(commit.tree)?);
                 if !entries.is_empty() {
                     open.push(Visit::Leave(Folder {
@@ -117,6 +117,14 @@ pub(super) fn read_up_to(
     Ok(found)
 }
 
+/// A commit of a chain. That one is missing is what a shallow fetch of our refs leaves.
+fn link(repo: &Repository, id: ObjectId) -> Result<Commit, Error> {
+    match repo.read_commit(id) {
+        Err(git::Error::NotFound(_)) if repo.is_shallow() => Err(git::Error::Shallow.into()),
+        commit => Ok(commit?),
+    }
+}
+
 /// Refuses a history that is not what honest clones make: longer than `most` commits, or with an empty
 /// commit that is no join. Somebody who can push could otherwise fill a ref until nobody can read it.
 pub fn check_growth(repo: &Repository, head: ObjectId, most: usize) -> Result<(), Error> {
@@ -127,7 +135,7 @@ pub fn check_growth(repo: &Repository, head: ObjectId, most: usize) -> Result<()
     let mut seen = BTreeSet::from([head]);
     let mut open = vec![head];
     while let Some(id) = open.pop() {
-        let commit = repo.read_commit(id)?;
+        let commit = link(repo, id)?;
         if repo.read_tree(commit.tree)?.is_empty() {
             let canonical = match commit.parents.as_slice() {
                 [one, two] => join(repo, *one, *two)? == id,

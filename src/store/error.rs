@@ -25,6 +25,22 @@ pub enum Error {
     /// Both ref prefixes hold a policy.
     #[error("both refs/hangar/ and refs/heads/hangar-state/ hold a policy")]
     TwoPrefixes,
+    /// A remote keeps this repository's policy below both ref prefixes.
+    #[error(
+        "the remote {remote} holds the policy below both refs/hangar/ and refs/heads/hangar-state/"
+    )]
+    TwoPrefixesThere {
+        /// Its name or address.
+        remote: String,
+    },
+    /// A remote holds something else where this repository's state shall lie.
+    #[error("the remote {remote} holds another state below {prefix}")]
+    OtherStateThere {
+        /// Its name or address.
+        remote: String,
+        /// Below which prefix.
+        prefix: &'static str,
+    },
     /// The policy chain can't be believed.
     #[error("the policy can't be trusted: {0}")]
     Policy(String),

@@ -6,6 +6,7 @@
 //! a crash only makes a mark older.
 
 use super::Error;
+use super::layout::Layout;
 use crate::base::files;
 use crate::git::Repository;
 use crate::model::object_id::ObjectId;
@@ -26,8 +27,8 @@ pub(super) fn note(repo: &Repository, name: &str, at: ObjectId) {
     let _ = files::append(&path(repo), line.as_bytes(), 0o600);
 }
 
-/// The mark of every ref, by name.
-pub fn marks(repo: &Repository) -> Result<BTreeMap<String, ObjectId>, Error> {
+/// The mark of every ref, by its name in this layout: marks outlive a move to another prefix.
+pub fn marks(repo: &Repository, layout: &Layout) -> Result<BTreeMap<String, ObjectId>, Error> {
     let text = match std::fs::read_to_string(path(repo)) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
@@ -39,7 +40,8 @@ pub fn marks(repo: &Repository) -> Result<BTreeMap<String, ObjectId>, Error> {
         if let Some((at, name)) = line.split_once(' ')
             && let Ok(at) = at.parse()
         {
-            marks.insert(name.to_owned(), at);
+            let moved = Layout::at(layout.place().other()).name_at(name, layout.place());
+            marks.insert(moved.unwrap_or_else(|| name.to_owned()), at);
         }
     }
     if text.len() > COMPACT {

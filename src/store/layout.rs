@@ -4,11 +4,61 @@ use super::Error;
 use crate::git::Repository;
 use crate::model::digest::Digest;
 use crate::model::ids::{Fingerprint, TaskId};
+use crate::model::object_id::ObjectId;
+use std::str::FromStr;
 
 /// The usual prefix.
 pub const DEFAULT_PREFIX: &str = "refs/hangar/";
 /// The prefix for hosts that accept only branches.
 pub const BRANCH_PREFIX: &str = "refs/heads/hangar-state/";
+
+/// Below which prefix a repository keeps its refs. Two repositories that share one state may differ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Prefix {
+    /// [`DEFAULT_PREFIX`]
+    Hangar,
+    /// [`BRANCH_PREFIX`]
+    Branches,
+}
+
+impl Prefix {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Hangar, Self::Branches];
+
+    /// The prefix itself.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Hangar => DEFAULT_PREFIX,
+            Self::Branches => BRANCH_PREFIX,
+        }
+    }
+
+    /// The word for it on the command line.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Hangar => "hangar",
+            Self::Branches => "branches",
+        }
+    }
+
+    /// The other one.
+    #[must_use]
+    pub const fn other(self) -> Self {
+        match self {
+            Self::Hangar => Self::Branches,
+            Self::Branches => Self::Hangar,
+        }
+    }
+}
+
+impl FromStr for Prefix {
+    type Err = ();
+
+    fn from_str(word: &str) -> Result<Self, ()> {
+        let mut all = Self::ALL.into_iter();
+        all.find(|prefix| prefix.word() == word).ok_or(())
+    }
+}
 
 /// What lies on a ref.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,59 +91,75 @@ pub enum OfTask {
 /// The prefix in use, and the names below it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
-    prefix: &'static str,
+    prefix: Prefix,
 }
 
 impl Layout {
-    /// The layout that `repo` uses. Both prefixes at once are refused: two states would be
-    /// mistaken for one.
-    pub fn of(repo: &Repository) -> Result<Self, Error> {
-        let has = |prefix: &str| {
-            repo.read_ref(&format!("{prefix}policy"))
-                .map(|id| id.is_some())
-        };
-        match (has(DEFAULT_PREFIX)?, has(BRANCH_PREFIX)?) {
-            (true, true) => Err(Error::TwoPrefixes),
-            (false, true) => Ok(Self {
-                prefix: BRANCH_PREFIX,
-            }),
-            (_, false) => Ok(Self {
-                prefix: DEFAULT_PREFIX,
-            }),
-        }
+    /// The names below this prefix.
+    pub const fn at(prefix: Prefix) -> Self {
+        Self { prefix }
     }
 
-    /// The layout with this prefix.
-    pub(super) const fn at(prefix: &'static str) -> Self {
-        Self { prefix }
+    /// The layout that `repo` uses. Both prefixes at once are refused: two states would be
+    /// mistaken for one. Where a policy was lost, what is left of its state says.
+    pub fn of(repo: &Repository) -> Result<Self, Error> {
+        let has = |prefix: Prefix| {
+            let policy = Self::at(prefix).policy();
+            repo.read_ref(&policy).map(|id| id.is_some())
+        };
+        match (has(Prefix::Hangar)?, has(Prefix::Branches)?) {
+            (true, true) => Err(Error::TwoPrefixes),
+            (true, false) => Ok(Self::at(Prefix::Hangar)),
+            (false, true) => Ok(Self::at(Prefix::Branches)),
+            (false, false) => {
+                let branches = Self::at(Prefix::Branches);
+                let only = branches.refs(repo)?.next().is_some()
+                    && Self::at(Prefix::Hangar).refs(repo)?.next().is_none();
+                Ok(if only {
+                    branches
+                } else {
+                    Self::at(Prefix::Hangar)
+                })
+            }
+        }
     }
 
     /// Whether a ref lies under the prefix or is in its way, also where the case of letters does not
     /// count: on some file systems it does not.
     pub fn concerns(&self, name: &str) -> bool {
         let lower = name.to_ascii_lowercase();
-        lower.starts_with(self.prefix) || lower == self.prefix.trim_end_matches('/')
+        lower.starts_with(self.prefix()) || lower == self.prefix().trim_end_matches('/')
     }
 
     /// The name of a policy under the prefix that is not in use: beside ours it would make both
     /// unreadable.
     pub fn rival(&self) -> String {
-        let other = if self.prefix == DEFAULT_PREFIX {
-            BRANCH_PREFIX
-        } else {
-            DEFAULT_PREFIX
-        };
-        format!("{other}policy")
+        Self::at(self.prefix.other()).policy()
+    }
+
+    /// Every ref of `repo` below the prefix that is one of ours.
+    pub fn refs(
+        &self,
+        repo: &Repository,
+    ) -> Result<impl Iterator<Item = (String, ObjectId)>, Error> {
+        let all = repo.list_refs(self.prefix())?.into_iter();
+        Ok(all.filter(|(name, _)| self.kind_of(name).is_some()))
+    }
+
+    /// The same ref in a repository that keeps its refs below another prefix.
+    pub fn name_at(&self, name: &str, prefix: Prefix) -> Option<String> {
+        let own = name.strip_prefix(self.prefix())?;
+        Some(format!("{}{own}", prefix.as_str()))
     }
 
     /// The chain of the policy.
     pub fn policy(&self) -> String {
-        format!("{}policy", self.prefix)
+        format!("{}policy", self.prefix())
     }
 
     /// All versions of the policy that still collect signatures.
     pub fn proposals(&self) -> String {
-        format!("{}policy-proposals/", self.prefix)
+        format!("{}policy-proposals/", self.prefix())
     }
 
     /// The proposal with this digest.
@@ -109,12 +175,12 @@ impl Layout {
 
     /// All tasks.
     pub fn tasks(&self) -> String {
-        format!("{}tasks/", self.prefix)
+        format!("{}tasks/", self.prefix())
     }
 
     /// One task's events.
     pub fn task(&self, task: &TaskId) -> String {
-        format!("{}tasks/{task}", self.prefix)
+        format!("{}tasks/{task}", self.prefix())
     }
 
     /// The task that a ref name under [`Layout::tasks`] is of.
@@ -124,22 +190,22 @@ impl Layout {
 
     /// All sealed versions.
     pub fn sealed_refs(&self) -> String {
-        format!("{}sealed/", self.prefix)
+        format!("{}sealed/", self.prefix())
     }
 
     /// One task's sealed versions.
     pub fn sealed(&self, task: &TaskId) -> String {
-        format!("{}sealed/{task}", self.prefix)
+        format!("{}sealed/{task}", self.prefix())
     }
 
     /// One task's runs.
     pub fn runs(&self, task: &TaskId) -> String {
-        format!("{}runs/{task}", self.prefix)
+        format!("{}runs/{task}", self.prefix())
     }
 
     /// One task's grades.
     pub fn grades(&self, task: &TaskId) -> String {
-        format!("{}grades/{task}", self.prefix)
+        format!("{}grades/{task}", self.prefix())
     }
 
     /// All refs of one kind.
@@ -150,7 +216,7 @@ impl Layout {
             OfTask::Grades => "grades",
             OfTask::Approvals => "approvals",
         };
-        format!("{}{folder}/", self.prefix)
+        format!("{}{folder}/", self.prefix())
     }
 
     /// The task that a ref name under [`Layout::folder`] is of.
@@ -164,7 +230,7 @@ impl Layout {
 
     /// What the names of one task's decisions begin with.
     pub fn approvals_of(&self, task: &TaskId) -> String {
-        format!("{}approvals/{task}-", self.prefix)
+        format!("{}approvals/{task}-", self.prefix())
     }
 
     /// The decisions of one key over one manifest.
@@ -179,7 +245,7 @@ impl Layout {
 
     /// All archives.
     pub fn archives(&self) -> String {
-        format!("{}archive/", self.prefix)
+        format!("{}archive/", self.prefix())
     }
 
     /// The archive that holds a task once it has ended.
@@ -189,7 +255,7 @@ impl Layout {
 
     /// A full ref name without the prefix, if it begins with it.
     pub fn own<'a>(&self, name: &'a str) -> Option<&'a str> {
-        name.strip_prefix(self.prefix)
+        name.strip_prefix(self.prefix())
     }
 
     /// The task that a ref belongs to.
@@ -202,7 +268,7 @@ impl Layout {
 
     /// What a full ref name is, if it is one of ours.
     pub fn kind_of(&self, name: &str) -> Option<RefKind> {
-        let rest = name.strip_prefix(self.prefix)?;
+        let rest = name.strip_prefix(self.prefix())?;
         if rest == "policy" {
             return Some(RefKind::Policy);
         }
@@ -242,6 +308,11 @@ impl Layout {
 
     /// Everything.
     pub const fn prefix(&self) -> &'static str {
+        self.prefix.as_str()
+    }
+
+    /// Which prefix that is.
+    pub const fn place(&self) -> Prefix {
         self.prefix
     }
 }
@@ -251,10 +322,40 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_names_of_ours_are_known() {
-        let layout = Layout {
-            prefix: DEFAULT_PREFIX,
+    fn names_move_between_prefixes_and_never_differ_by_case_alone() {
+        let (task, digest) = (TaskId::of_creation(b"x"), Digest::of(b"x"));
+        let key: Fingerprint = ("SHA256:".to_owned() + &"aA".repeat(21) + "A")
+            .parse()
+            .unwrap();
+        let names = |prefix| {
+            let layout = Layout::at(prefix);
+            [
+                layout.policy(),
+                layout.proposal(&digest),
+                layout.task(&task),
+                layout.sealed(&task),
+                layout.runs(&task),
+                layout.grades(&task),
+                layout.approval(&task, &digest, &key),
+                layout.archive(&task),
+            ]
         };
+        let (here, there) = (names(Prefix::Hangar), names(Prefix::Branches));
+        for (name, moved) in here.iter().zip(&there) {
+            let layout = Layout::at(Prefix::Hangar);
+            assert_eq!(layout.name_at(name, Prefix::Branches).as_ref(), Some(moved));
+            assert_eq!(*name, name.to_lowercase());
+            // Git can't keep `a` beside `a/b`.
+            let below = format!("{name}/");
+            assert!(!here.iter().any(|other| other.starts_with(&below)));
+        }
+        assert_eq!("branches".parse(), Ok(Prefix::Branches));
+        assert_eq!(Prefix::from_str("x"), Err(()));
+    }
+
+    #[test]
+    fn only_names_of_ours_are_known() {
+        let layout = Layout::at(Prefix::Hangar);
         let task = TaskId::of_creation(b"x");
         let (digest, key) = (Digest::of(b"x"), "SHA256:".to_owned() + &"A".repeat(43));
         let key: Fingerprint = key.parse().unwrap();

@@ -21,6 +21,8 @@ pub mod policy;
 pub mod proposal;
 pub mod receive;
 pub mod reduce;
+pub mod relocate;
+pub mod remotes;
 pub mod resolve;
 pub mod scan;
 pub mod sync;

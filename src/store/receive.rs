@@ -11,7 +11,7 @@ mod archives;
 mod documents;
 
 use super::chain::{self, Folder, MAX_POLICY, MAX_TAKEN};
-use super::layout::{DEFAULT_PREFIX, Layout, RefKind};
+use super::layout::{Layout, Prefix, RefKind};
 use super::policy::{self, PolicyHistory};
 use super::tasks::TaskHistory;
 use super::{Error, Store, pins, proposal};
@@ -131,10 +131,10 @@ fn refusal(name: &str, why: String) -> Refused {
 /// The prefix that is in use, or that the push brings into use.
 fn layout(repo: &Repository, updates: &[Update]) -> Result<Layout, Error> {
     let layout = Layout::of(repo)?;
-    if layout.prefix() == DEFAULT_PREFIX && repo.read_ref(&layout.policy())?.is_none() {
+    if layout.place() == Prefix::Hangar && repo.read_ref(&layout.policy())?.is_none() {
         let brings = |name: &str| updates.iter().any(|one| one.name == name);
         if brings(&layout.rival()) && !brings(&layout.policy()) {
-            return Ok(Layout::at(super::layout::BRANCH_PREFIX));
+            return Ok(Layout::at(Prefix::Branches));
         }
     }
     Ok(layout)
@@ -190,7 +190,7 @@ fn shape<'a>(repo: &Repository, layout: &Layout, update: &'a Update) -> Judged<O
 
 /// Whether a name is under the usual prefix while the other is in use.
 fn below_default(layout: &Layout, name: &str) -> bool {
-    layout.prefix() != DEFAULT_PREFIX && Layout::at(DEFAULT_PREFIX).concerns(name)
+    layout.place() != Prefix::Hangar && Layout::at(Prefix::Hangar).concerns(name)
 }
 
 fn said(error: impl std::fmt::Display) -> String {

@@ -171,6 +171,22 @@ fn of_two_clones_that_claim_one_task_exactly_one_gets_it() {
     }
 }
 
+/// A hub may keep its refs below the other prefix: claims are pushed there.
+#[test]
+fn an_arbiter_that_takes_branches_only_decides_as_well() {
+    let arbitrated = Arbitrated::new(true);
+    let hub = arbitrated.world.dir.path().join("hub.git");
+    let format = "--format=%(refname)";
+    let names = git(&hub, &["for-each-ref", format, "refs/hangar/"]);
+    for name in names.lines() {
+        let moved = name.replace("refs/hangar/", "refs/heads/hangar-state/");
+        git(&hub, &["update-ref", &moved, name]);
+        git(&hub, &["update-ref", "-d", name]);
+    }
+    assert_eq!(arbitrated.race(), [1; 4]);
+    assert_eq!(git(&hub, &["for-each-ref", format, "refs/hangar/"]), "");
+}
+
 #[test]
 fn without_an_arbiter_each_clone_has_its_own_say() {
     assert_eq!(Arbitrated::new(false).race(), [2; 4]);

@@ -176,6 +176,7 @@ fn request() -> InitRequest {
         agents: false,
         hooks: false,
         recovery: None,
+        prefix: None,
     }
 }
 

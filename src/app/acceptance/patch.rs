@@ -100,7 +100,7 @@ pub fn review(here: &Here, task: Option<&str>) -> Result<PatchCard, Error> {
         patch: subject.patch,
         by: run.value().signer.principal.clone(),
         base: subject.base,
-        unlanded: landed::unlanded(&store, &landed::remote(here), subject.base),
+        unlanded: landed::unlanded(&store, &landed::remote(here, &store), subject.base),
         tree: subject.tree,
         changed: changes.len(),
         grade: dossier

@@ -206,7 +206,7 @@ pub fn review(here: &Here, wanted: &Wanted, ask: &mut AskPassphrase<'_>) -> Resu
         changes,
         diff,
         transcript,
-        unlanded: landed::unlanded(&store, &landed::remote(here), seal.value().base),
+        unlanded: landed::unlanded(&store, &landed::remote(here, &store), seal.value().base),
     };
     Ok(card(&dossier, seal, &opened, beside))
 }

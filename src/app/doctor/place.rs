@@ -4,7 +4,7 @@ use super::{Check, State};
 use crate::app::error::with_causes;
 use crate::app::here::{NO_PULL_REQUESTS, choose, config_at, no_key};
 use crate::app::setup::init::unborn;
-use crate::app::{Error, Here, keys};
+use crate::app::{Error, Here, keys, remote};
 use crate::base::process;
 use crate::base::words;
 use crate::config::repository::{DeliverAs, FILE, Repository as Config};
@@ -13,6 +13,7 @@ use crate::grade::adapter;
 use crate::model::outcome::Trust;
 use crate::model::policy::Actor;
 use crate::store::identity::{holder, is_machine};
+use crate::store::layout::{Layout, Prefix};
 use crate::store::{self, Store, pins};
 use crate::trust::{Candidate, MachineKey, MachineRole};
 use std::path::Path;
@@ -99,7 +100,7 @@ fn repository(here: &Here, repo: &Repository) -> Check {
 /// The verified state. Gives the repository back when there is none.
 fn open(here: &Here, repo: Repository) -> Result<Store, Box<(Repository, Error)>> {
     let opened = || -> Result<_, Error> {
-        let layout = store::layout::Layout::of(&repo)?;
+        let layout = Layout::of(&repo)?;
         let policy = pins::load(&repo, &layout)?;
         Ok((layout, policy))
     };
@@ -355,7 +356,8 @@ fn tools(here: &Here, config: &Config) -> Vec<Check> {
 /// Whether the remote answers.
 pub(super) fn remote(here: &Here, repo: Option<&Repository>) -> Vec<Check> {
     let Some(repo) = repo else { return Vec::new() };
-    let name = match here.remote() {
+    let policy = Layout::of(repo).and_then(|layout| pins::load(repo, &layout));
+    let name = match remote::chosen(here, repo, policy.ok().as_ref()) {
         Ok(name) => name,
         Err(error) => return vec![missing("remote", &error, "")],
     };
@@ -371,8 +373,10 @@ pub(super) fn remote(here: &Here, repo: Option<&Repository>) -> Vec<Check> {
             format!("{name}, not asked (--offline)"),
         )];
     }
-    let check = match repo.list_remote(&name, &["refs/hangar/policy"], PATIENCE) {
-        Ok(refs) if refs.is_empty() => {
+    let policies = Prefix::ALL.map(|prefix| Layout::at(prefix).policy());
+    let names = [policies[0].as_str(), policies[1].as_str()];
+    let check = match repo.list_remote(&name, &names, PATIENCE) {
+        Ok(refs) if !refs.iter().any(|(name, _)| policies.contains(name)) => {
             Check::ok("remote", format!("{name} answers; it holds no policy"))
         }
         Ok(_) => Check::ok("remote", format!("{name} answers and holds a policy")),

@@ -14,7 +14,7 @@ use crate::model::object_id::ObjectId;
 use crate::seal;
 use crate::store::layout::Layout;
 use crate::store::receive::Refused;
-use crate::store::{Store, chain};
+use crate::store::{Store, chain, remotes};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// From so many objects on, the wait is explained.
@@ -39,9 +39,11 @@ pub(super) fn check(
 ) -> Result<Verdict, Error> {
     let lines = lines.lines().map(line).collect::<Result<Vec<_>, _>>()?;
     let layout = Layout::of(repo)?;
+    // The remote may keep its refs below the other prefix.
+    let there = Layout::at(remotes::prefix(repo, remote).unwrap_or(layout.place()));
     let (ours, ordinary): (Vec<_>, Vec<_>) = lines
         .into_iter()
-        .partition(|line| layout.concerns(line.name));
+        .partition(|line| layout.concerns(line.name) || there.concerns(line.name));
     let faults = ours.iter().filter_map(|line| {
         let why = backward(repo, line)?;
         Some(refused(line.name, why))

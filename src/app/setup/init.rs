@@ -14,7 +14,8 @@ use crate::git::Repository;
 use crate::model::digest::Digest;
 use crate::model::ids::{Fingerprint, Principal};
 use crate::model::object_id::ObjectId;
-use crate::store::layout::Layout;
+use crate::store::layout::{Layout, Prefix};
+use crate::store::relocate::relocate;
 use crate::store::{self, Store, pins};
 use crate::trust::{AskPassphrase, Candidate, How, PublicKey, Source};
 use schemars::JsonSchema;
@@ -34,6 +35,8 @@ pub struct InitRequest {
     pub hooks: bool,
     /// A root key for the day when the first is lost.
     pub recovery: Option<PublicKey>,
+    /// Below which prefix this clone keeps its refs from now on.
+    pub prefix: Option<Prefix>,
 }
 
 /// How it went.
@@ -44,6 +47,8 @@ pub enum Outcome {
     Founded,
     /// A policy was there and is pinned now.
     Pinned,
+    /// The refs lie below the other prefix now.
+    Moved,
     /// It was all done before.
     Unchanged,
 }
@@ -57,6 +62,11 @@ pub struct InitReport {
     pub repo: Digest,
     /// Version of the policy in force.
     pub policy_version: u64,
+    /// Below which prefix this clone keeps its refs.
+    pub prefix: String,
+    /// How many refs were moved there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub moved: Option<usize>,
     /// The caller's name; absent when the policy does not know them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub principal: Option<Principal>,
@@ -103,10 +113,23 @@ pub fn init(
     let Some(head) = repo.head()? else {
         return Err(unborn(here, &repo));
     };
-    match find(here, &repo, request.new)? {
+    let moved = match request.prefix {
+        Some(prefix) => relocate(&repo, prefix)?.filter(|count| *count > 0),
+        None => None,
+    };
+    let repo = repo.reopen()?;
+    let layout = match request.prefix {
+        Some(prefix) => Layout::at(prefix),
+        None => Layout::of(&repo)?,
+    };
+    match find(here, &repo, layout, request.new)? {
         Some((store, fetched_from)) => {
             let mut report = join(here, request, &store, head)?;
             report.fetched_from = fetched_from;
+            if moved.is_some() {
+                report.outcome = Outcome::Moved;
+                report.moved = moved;
+            }
             Ok(report)
         }
         None => match pins::load(&repo, &Layout::of(&repo)?) {
@@ -147,7 +170,11 @@ fn begin(
         signer: &signer,
         recovery: request.recovery.clone(),
     };
-    let founded = found(here, repo, &Layout::of(repo)?, &founder)?;
+    let layout = match request.prefix {
+        Some(prefix) => Layout::at(prefix),
+        None => Layout::of(repo)?,
+    };
+    let founded = found(here, repo, &layout, &founder)?;
     let repo = repo.reopen()?;
     let store = Store::open(repo, here.clock)?;
     let standing = Standing {
@@ -221,6 +248,8 @@ fn complete(
         },
         repo: id,
         policy_version: store.policy.newest().reference.version,
+        prefix: store.layout.prefix().to_owned(),
+        moved: None,
         principal: standing.principal,
         key: candidate.map(|candidate| candidate.public.fingerprint()),
         key_source: candidate.map(source),

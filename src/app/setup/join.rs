@@ -1,15 +1,16 @@
 //! A clone whose policy exists already: found here or on the remote, pinned, and the line by which
 //! an admin adds the caller.
 
-use super::person;
+use super::{config_file, person};
 use crate::app::here::choose;
-use crate::app::{Error, Here};
+use crate::app::{Error, Here, remote};
 use crate::git::{self, Expected, Repository};
 use crate::model::ids::Principal;
 use crate::model::policy::Actor;
 use crate::store::identity::holder;
-use crate::store::layout::{BRANCH_PREFIX, DEFAULT_PREFIX, Layout};
-use crate::store::{Store, pins, policy};
+use crate::store::layout::Layout;
+use crate::store::sync::{self, Wanted};
+use crate::store::{self, Store, pins, policy};
 use crate::trust::{Candidate, MachineKey, MachineRole};
 use std::path::Path;
 use std::sync::Arc;
@@ -23,19 +24,18 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub(super) fn find(
     here: &Here,
     repo: &Repository,
+    layout: Layout,
     new: bool,
 ) -> Result<Option<(Store, Option<String>)>, Error> {
-    let layout = Layout::of(repo)?;
     let mut fetched_from = None;
     if repo.read_ref(&layout.policy())?.is_none() {
-        fetched_from = fetch(here, repo, new)?;
+        fetched_from = fetch(here, repo, &layout, new)?;
         if fetched_from.is_none() {
             return Ok(None);
         }
     }
     // Fetching moved refs behind the back of the open repository.
     let repo = repo.reopen()?;
-    let layout = Layout::of(&repo)?;
     let Some(policy) = policy::load(&repo, &layout)? else {
         return Ok(None);
     };
@@ -52,9 +52,14 @@ pub(super) fn find(
     Ok(Some((store, fetched_from)))
 }
 
-/// Fetches the remote's policy into place, where it has one; the remote's name.
-fn fetch(here: &Here, repo: &Repository, new: bool) -> Result<Option<String>, Error> {
-    let remote = here.remote()?;
+/// Puts the remote's policy into place, where it has one that verifies; the remote's name.
+fn fetch(
+    here: &Here,
+    repo: &Repository,
+    layout: &Layout,
+    new: bool,
+) -> Result<Option<String>, Error> {
+    let remote = remote::chosen(here, repo, None)?;
     let has_remote = repo
         .config_value(&format!("remote.{remote}.url"))
         .is_some_and(|url| !url.is_empty());
@@ -73,37 +78,30 @@ fn fetch(here: &Here, repo: &Repository, new: bool) -> Result<Option<String>, Er
             Err(unreachable(offline))
         };
     }
-    let names = [DEFAULT_PREFIX, BRANCH_PREFIX].map(|prefix| format!("{prefix}policy"));
-    let patterns: Vec<_> = names.iter().map(String::as_str).collect();
-    let found = match repo.list_remote(&remote, &patterns, PATIENCE) {
-        Ok(found) => found,
-        Err(_) if new => return Ok(None),
-        Err(error) => return Err(unreachable(error)),
+    let wanted = Wanted {
+        remote: &remote,
+        timeout: PATIENCE,
+        push: false,
+        prefix: None,
     };
-    let Some((name, _)) = found.iter().find(|(name, _)| names.contains(name)) else {
-        return Ok(None);
+    let named = repo
+        .work_tree()
+        .map(config_file::named_policy)
+        .transpose()?;
+    let offer = match sync::offered(repo, &wanted, named.flatten()) {
+        Err(store::Error::Git(git::Error::Remote { .. })) if new => return Ok(None),
+        Err(store::Error::Git(error @ git::Error::Remote { .. })) => {
+            return Err(unreachable(error));
+        }
+        offer => offer?,
     };
-    repo.fetch(&remote, &[&format!("{name}:{name}")], PATIENCE)
-        .map_err(unreachable)?;
-    drop_unless_valid(&repo.reopen()?, name)?;
+    let Some(offer) = offer else { return Ok(None) };
+    let repo = repo.reopen()?;
+    pins::check(&repo, &offer.policy)?;
+    // Versions that rival each other are nothing to begin with.
+    offer.policy.decided()?;
+    repo.update_ref(&layout.policy(), Expected::Absent, Some(offer.head), "init")?;
     Ok(Some(remote))
-}
-
-/// What a remote offers stays only if it verifies; else the clone is as it was before.
-fn drop_unless_valid(repo: &Repository, name: &str) -> Result<(), Error> {
-    let checked = Layout::of(repo).and_then(|layout| {
-        let policy = policy::load(repo, &layout)?;
-        policy.map_or(Ok(()), |policy| {
-            pins::check(repo, &policy)?;
-            policy.decided().map(drop)
-        })
-    });
-    if let Err(error) = checked {
-        let at = Expected::from(repo.read_ref(name)?);
-        repo.update_ref(name, at, None, "the fetched policy does not verify")?;
-        return Err(error.into());
-    }
-    Ok(())
 }
 
 /// How the caller stands to an existing policy.

@@ -22,7 +22,7 @@ pub(super) fn check(
     if pins::pinned(&store.repo)?.is_some() {
         sources.push("this clone's own pin".to_owned());
     }
-    let tips = branch_tips(store, &remote(here), None);
+    let tips = branch_tips(store, &remote(here, store), None);
     if let Some(tip) = tips.into_iter().find(|tip| Some(*tip) != under)
         && let Some(named) = here
             .config_at(&store.repo, tip)?

@@ -4,8 +4,10 @@ use super::hook;
 use crate::app::here::shell_word;
 use crate::app::setup::{InitReport, InitRequest, Outcome, init};
 use crate::app::{self, keys};
-use crate::cli::{CliError, ExitStatus, context::Context};
+use crate::base::words::count;
+use crate::cli::{CliError, ExitStatus, context::Context, words};
 use crate::model::ids::Principal;
+use crate::store::layout::{DEFAULT_PREFIX, Prefix};
 use crate::trust::PublicKey;
 use crate::ui::{Label, escape, paint};
 use clap::Args;
@@ -41,6 +43,10 @@ pub struct InitArgs {
     /// Public key file of a second root key, kept away for the day the first is lost
     #[arg(long, value_name = "FILE")]
     pub recovery: Option<PathBuf>,
+    /// Keep the refs of this clone below refs/hangar/ (hangar) or refs/heads/hangar-state/ (branches);
+    /// those that are there move. A remote need not have the same [default: where they are]
+    #[arg(long, value_name = "WHERE", value_parser = words::prefix())]
+    pub prefix: Option<Prefix>,
     /// Write a marked block for coding agents into AGENTS.md
     #[arg(long)]
     pub agents: bool,
@@ -60,6 +66,7 @@ pub(super) fn run(context: &Context, args: &InitArgs) -> Result<ExitStatus, CliE
         agents: args.agents,
         hooks: args.hooks,
         recovery,
+        prefix: args.prefix,
     };
     let here = context.here();
     let report = match init(&here, &request, &mut context.passphrase()) {
@@ -118,12 +125,19 @@ fn text(report: &InitReport) -> String {
     let headline = match report.outcome {
         Outcome::Founded => "Founded the policy of this repository.",
         Outcome::Pinned => "Pinned the policy of this repository.",
+        Outcome::Moved => "Moved the refs of this clone.",
         Outcome::Unchanged => "Everything was set up already.",
     };
     out.push(paint(Label::Heading, headline));
     out.push(String::new());
     out.push(format!("  repository  {}", paint(Label::Id, report.repo)));
     out.push(format!("  policy      version {}", report.policy_version));
+    if let Some(moved) = report.moved {
+        let refs = count(moved, "ref was", "refs were");
+        out.push(format!("  refs        {refs} moved to {}", report.prefix));
+    } else if report.prefix != DEFAULT_PREFIX {
+        out.push(format!("  refs        {}", report.prefix));
+    }
     let you = match (&report.principal, &report.key) {
         (Some(name), Some(key)) => format!("{name}, {key}"),
         (None, Some(key)) => format!("not in the policy yet, {key}"),

@@ -4,8 +4,8 @@ use super::policy::rivals_text;
 use crate::app;
 use crate::app::sync::{self, LossKind, NotAppliedKind, NotAppliedView, SyncView};
 use crate::base::words::count;
-use crate::cli::{CliError, ExitStatus, context::Context};
-use crate::store;
+use crate::cli::{CliError, ExitStatus, context::Context, words};
+use crate::store::{self, layout::Prefix};
 use crate::ui::{Label, Progress, escape, paint};
 use clap::Args;
 
@@ -13,7 +13,8 @@ const EXAMPLES: &str = "\
 Examples:
   hangar sync
   hangar sync upstream
-  hangar sync git@git.example.com:team/project.git";
+  hangar sync git@git.example.com:team/project.git
+  hangar sync --prefix branches";
 
 /// Bring the state here and on a Git remote together
 ///
@@ -21,19 +22,27 @@ Examples:
 /// lost on either side, and running it again is safe. A ref that the remote deleted or rolled back is
 /// reported and pushed again.
 ///
+/// Without REMOTE: what HANGAR_REMOTE or remote.name says, else the policy's arbiter, else the only
+/// remote, else origin. Nothing asks for a password. Before the first push to a remote that anyone can
+/// read, that is said once.
+///
 /// Exit 1 when something that came has no effect here (each is named), 7 when the remote could not be
-/// written to, 4 while rival versions of the policy are undecided.
+/// reached or written to, 4 while rival versions of the policy are undecided.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct SyncArgs {
-    /// Name or address of the remote; the configured one, else `origin`, where none is given
+    /// Name or address of the remote
     #[arg(value_name = "REMOTE")]
     pub remote: Option<String>,
+    /// Let the remote keep its refs below refs/hangar/ (hangar) or, where it takes branches only, below
+    /// refs/heads/hangar-state/ (branches); those that are there move [default: where they are]
+    #[arg(long, value_name = "WHERE", value_parser = words::prefix())]
+    pub prefix: Option<Prefix>,
 }
 
 pub(super) fn run(context: &Context, args: &SyncArgs) -> Result<ExitStatus, CliError> {
     let line = Progress::start(&context.printer, "syncing");
-    let synced = sync::sync(&context.here(), args.remote.as_deref());
+    let synced = sync::sync(&context.here(), args.remote.as_deref(), args.prefix);
     line.finish();
     let view = synced.map_err(|error| match error {
         app::Error::Store(error @ store::Error::NoPolicy) => {
@@ -102,15 +111,37 @@ fn text(view: &SyncView) -> String {
             escape::line(name)
         ));
     }
+    if let Some(moved) = view.moved {
+        let refs = count(moved, "ref", "refs");
+        lines.push(format!("{:<10} {refs} to {}", "moved", view.prefix));
+    }
     if let Some(why) = &view.not_pushed {
-        let word = paint(Label::Bad, "not pushed");
-        lines.push(format!("{word} {}", escape::line(why)));
+        lines.extend(not_pushed(view, why));
     }
     if lines.is_empty() {
         lines.push(format!("up to date with {}", escape::line(&view.remote)));
     }
     lines.join("\n") + "\n" + &rivals_text(&view.rivals)
 }
+
+/// What the remote lacks, why, and what helps.
+fn not_pushed(view: &SyncView, why: &str) -> Vec<String> {
+    let names = &view.unpublished;
+    let refs = count(names.len(), "ref", "refs");
+    let word = paint(Label::Bad, "not pushed");
+    let mut lines = vec![format!("{word} {refs}: {}", escape::line(why))];
+    let shown = names.iter().take(SHOWN);
+    lines.extend(shown.map(|name| format!("  {}", escape::line(name))));
+    if names.len() > SHOWN {
+        lines.push(format!("  and {} more", names.len() - SHOWN));
+    }
+    let remedies = view.remedies.iter();
+    lines.extend(remedies.map(|remedy| format!("hint: {}", escape::line(remedy))));
+    lines
+}
+
+/// Names of refs that are listed; `--json` has all.
+const SHOWN: usize = 10;
 
 fn not_applied(one: &NotAppliedView) -> String {
     let word = match one.kind {

@@ -46,6 +46,10 @@ fn missing_or_refused(error: Error) -> CliError {
         }
         Error::NoRemote(_) => CliError::of(ExitStatus::Missing, error)
             .hint("`git remote -v` lists them; `git remote add NAME ADDRESS` adds one"),
+        Error::WhichRemote(_) => CliError::of(ExitStatus::Usage, error)
+            .hint("name it (`hangar sync NAME`), or set it for this machine: `hangar config set remote.name NAME`"),
+        Error::OtherRepository { .. } => CliError::of(ExitStatus::Usage, error)
+            .hint("hangar takes the repository of the folder: unset the variable, and name the folder with -C"),
         Error::RemoteUnreachable { .. } => CliError::of(ExitStatus::Missing, error)
             .hint("try again when the remote can be reached")
             .hint("if this really is a new repository: `hangar init --new`"),

@@ -1,3 +1,4 @@
+use crate::app::remote;
 use crate::base::process;
 use crate::cli::{CliError, ExitStatus};
 use crate::git::Error;
@@ -42,6 +43,10 @@ impl From<Error> for CliError {
             Error::File { .. } | Error::Store { .. } => Self::of(ExitStatus::Trouble, error)
                 .hint("what was recorded before is whole; run it again when that is put right"),
             Error::Program { .. } => Self::of(ExitStatus::Trouble, error),
+            Error::Remote { trouble, .. } => {
+                let helps = remote::remedies(trouble).into_iter();
+                helps.fold(Self::of(ExitStatus::Trouble, error), Self::hint)
+            }
         }
     }
 }

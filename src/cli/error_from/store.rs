@@ -16,7 +16,12 @@ impl From<Error> for CliError {
             Error::PolicyGone { .. } => Self::of(ExitStatus::Missing, error)
                 .hint("`hangar sync` brings it back from a remote that has it; by hand: `git fetch REMOTE refs/hangar/policy:refs/hangar/policy`"),
             Error::TwoPrefixes => Self::of(ExitStatus::Refused, error)
-                .hint("find out which one is right with `git log refs/hangar/policy` and `git log refs/heads/hangar-state/policy`"),
+                .hint("where a move was interrupted: `hangar init --prefix hangar` (or `branches`) ends it")
+                .hint("where they are two states, find out which one is right: `git log refs/hangar/policy`, `git log refs/heads/hangar-state/policy`"),
+            Error::TwoPrefixesThere { .. } => Self::of(ExitStatus::Refused, error)
+                .hint("nothing was changed; `hangar sync REMOTE --prefix hangar` (or `branches`) joins them there"),
+            Error::OtherStateThere { .. } => Self::of(ExitStatus::Refused, error)
+                .hint("nothing was moved; look at it with `git ls-remote`, and take away what does not belong there"),
             Error::Policy(_) => Self::of(ExitStatus::Refused, error)
                 .hint("look at it with `git log -p refs/hangar/policy`; fetch it again from a remote that you trust"),
             Error::Proposed(_) => Self::of(ExitStatus::Refused, error)

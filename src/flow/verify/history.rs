@@ -179,7 +179,7 @@ fn went_back(case: &Case<'_>, sheet: &mut Sheet) -> Result<(), Error> {
         layout.grades(id),
     ];
     let decisions = layout.approvals_of(id);
-    for (name, mark) in high_water::marks(repo)? {
+    for (name, mark) in high_water::marks(repo, layout)? {
         if !own.contains(&name) && !name.starts_with(&decisions) {
             continue;
         }

@@ -4,8 +4,9 @@
 //! an archive too early stays live here, and is pushed again.
 
 use super::plan::Sides;
-use super::pull::{Refs, readable};
+use super::pull::readable;
 use super::report::{NotApplied, Report};
+use super::there::There;
 use crate::git::{self, Expected, Lease};
 use crate::model::ids::TaskId;
 use crate::model::object_id::ObjectId;
@@ -168,10 +169,14 @@ pub(super) fn has_ended(store: &Store, task: &TaskId) -> bool {
 }
 
 /// Refs of the remote that its archive holds by now, to be deleted there.
-pub(super) fn leftovers(store: &Store, there: &Refs, report: &Report) -> Result<Vec<Lease>, Error> {
+pub(super) fn leftovers(
+    store: &Store,
+    there: &There,
+    report: &Report,
+) -> Result<Vec<Lease>, Error> {
     let mut ended = BTreeMap::new();
     let mut leases = Vec::new();
-    for (name, at) in there {
+    for (name, at) in &there.refs {
         let Some(task) = store.layout.owner(name) else {
             continue;
         };
@@ -180,7 +185,7 @@ pub(super) fn leftovers(store: &Store, there: &Refs, report: &Report) -> Result<
             continue;
         };
         // Only what the remote's own archive holds may go from it.
-        if there.get(&archive) != Some(&ours) && !report.pushed.contains(&archive) {
+        if there.refs.get(&archive) != Some(&ours) && !report.pushed.contains(&archive) {
             continue;
         }
         if store.repo.read_ref(name)?.is_some() {
@@ -195,7 +200,7 @@ pub(super) fn leftovers(store: &Store, there: &Refs, report: &Report) -> Result<
             .or_insert_with(|| has_ended(store, &task));
         if holds && over {
             leases.push(Lease {
-                name: name.clone(),
+                name: there.name(store, name),
                 expected: Expected::At(*at),
                 new: None,
             });

@@ -9,39 +9,55 @@
 //! that differ. Must not know stages of the flow.
 
 mod archives;
+mod moving;
 pub mod plan;
 mod pull;
 mod push;
 mod report;
+mod there;
 
 pub use plan::Loss;
 use push::Pushed;
 pub(super) use push::is_race;
-pub use report::{NotApplied, Report};
+pub use report::{NotApplied, NotPushed, Report};
+pub use there::{Offer, offered};
 
-use super::layout::{BRANCH_PREFIX, DEFAULT_PREFIX};
-use super::{Error, Store, pins, policy};
+use super::layout::{Layout, Prefix};
+use super::{Error, Store, pins, remotes};
 use crate::base::random;
-use crate::git::{Expected, Repository};
+use crate::git::{Expected, Repository, shown_remote};
 use crate::model::digest::Digest;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// Rounds before a lost race is given up. Each lost one is somebody else's progress, so it takes about
-/// as many as there are clones that sync at one time.
+/// Rounds before a lost race is given up, and how long it is tried at least where time allows: among
+/// many writers somebody has to be last.
 const ROUNDS: u32 = 64;
+const PERSISTENCE: Duration = Duration::from_secs(120);
 
 /// Rounds after which a remote on which nothing moves is taken to refuse.
 const UNMOVED: u32 = 3;
+
+/// How long a remote may take to say what it has.
+const ANSWER: Duration = Duration::from_secs(60);
 
 /// What to sync with.
 #[derive(Debug, Clone)]
 pub struct Wanted<'a> {
     /// Name or address of the remote.
     pub remote: &'a str,
-    /// How long one call of the remote may take.
+    /// How long one transfer may take.
     pub timeout: Duration,
     /// Whether to push; else only take what the remote has.
     pub push: bool,
+    /// Below which prefix the remote shall keep its refs, whatever it does now.
+    pub prefix: Option<Prefix>,
+}
+
+impl Wanted<'_> {
+    /// How long the remote may take to say what it has.
+    fn patience(&self) -> Duration {
+        self.timeout.min(ANSWER)
+    }
 }
 
 /// Brings both sides to the same state.
@@ -50,13 +66,25 @@ pub fn sync(store: Store, wanted: &Wanted<'_>) -> Result<(Store, Report), Error>
     let mut store = store;
     let mut last = None;
     let mut unmoved = 0;
-    for round in 0..ROUNDS {
-        let there = pull::list(&store, wanted)?;
+    let end = Instant::now() + wanted.timeout.min(PERSISTENCE);
+    for round in 0.. {
+        if round >= ROUNDS && Instant::now() >= end {
+            break;
+        }
+        let there = there::list(&store, wanted)?;
+        report.prefix = Some(there.prefix);
+        report.was_empty |= round == 0 && there.refs.is_empty();
         store = pull::pull(&store, wanted, &there, &mut report)?;
+        remotes::note_prefix(&store.repo, wanted.remote, there.prefix);
         if !wanted.push {
             return Ok((store, report));
         }
-        let Pushed::Race(why) = push::push(&store, wanted, &there, &mut report)? else {
+        let mut pushed = push::push(&store, wanted, &there, &mut report)?;
+        if let (Pushed::All, Some(to), None) = (&pushed, wanted.prefix, &report.not_pushed) {
+            pushed = moving::move_there(&store, wanted, to, &mut report)?;
+        }
+        let Pushed::Race(why) = pushed else {
+            pack(&store, &report);
             return Ok((store, report));
         };
         // Refused as if somebody had been faster, and nothing moves there: it is refused for good.
@@ -66,39 +94,47 @@ pub fn sync(store: Store, wanted: &Wanted<'_>) -> Result<(Store, Report), Error>
             0
         };
         if unmoved >= UNMOVED {
-            report.not_pushed = Some(why);
+            report.not_pushed = Some(NotPushed::refused(why));
             return Ok((store, report));
         }
         last = Some(there);
         pause(round);
     }
-    Err(Error::LostRace(format!("the remote `{}`", wanted.remote)))
+    Err(Error::LostRace(format!(
+        "the remote `{}`",
+        shown_remote(wanted.remote)
+    )))
+}
+
+/// From so many changed refs on they are packed.
+const MANY: usize = 1000;
+
+/// Thousands of refs that were made one by one are slow to read, and nothing else of ours packs them.
+fn pack(store: &Store, report: &Report) {
+    if report.fetched.len() + report.pushed.len() >= MANY {
+        // Only slower without.
+        let _ = store.repo.pack_refs();
+    }
 }
 
 /// Takes what the remote has, and says nothing about it.
 pub(super) fn take_from(store: &Store, wanted: &Wanted<'_>) -> Result<(), Error> {
-    let there = pull::list(store, wanted)?;
-    pull::pull(store, wanted, &there, &mut Report::new(wanted.remote)).map(drop)
+    let there = there::list(store, wanted)?;
+    pull::pull(store, wanted, &there, &mut Report::new(wanted.remote))?;
+    remotes::note_prefix(&store.repo, wanted.remote, there.prefix);
+    Ok(())
 }
 
 /// Puts a policy that this clone has seen and lost back in place, where the remote has it. Whether it
 /// has. What the pin does not fit stays out.
 pub fn restore_policy(repo: &Repository, wanted: &Wanted<'_>) -> Result<bool, Error> {
-    let names = [DEFAULT_PREFIX, BRANCH_PREFIX].map(|prefix| format!("{prefix}policy"));
-    let patterns = [names[0].as_str(), names[1].as_str()];
-    let mut found = repo.list_remote(wanted.remote, &patterns, wanted.timeout)?;
-    found.retain(|(name, _)| names.contains(name));
-    let (name, head) = match found.as_slice() {
-        [] => return Ok(false),
-        [one] => one.clone(),
-        _ => return Err(Error::TwoPrefixes),
+    let Some(offer) = offered(repo, wanted, pins::pinned(repo)?)? else {
+        return Ok(false);
     };
-    let spec = format!("+{name}:{}policy", tracking(wanted.remote));
-    repo.fetch(wanted.remote, &[&spec], wanted.timeout)?;
     let repo = repo.reopen()?;
-    let offered = policy::load_at(&repo, head)?;
-    pins::check(&repo, &offered)?;
-    repo.update_ref(&name, Expected::Absent, Some(head), "sync")?;
+    pins::check(&repo, &offer.policy)?;
+    let name = Layout::of(&repo)?.policy();
+    repo.update_ref(&name, Expected::Absent, Some(offer.head), "sync")?;
     Ok(true)
 }
 

@@ -3,6 +3,7 @@
 use super::archives;
 use super::plan::{self, Relation, Sides, Step};
 use super::report::{NotApplied, Report};
+use super::there::{self, Refs, There};
 use super::{Wanted, tracking};
 use crate::git::{self, Expected};
 use crate::model::digest::Digest;
@@ -10,7 +11,7 @@ use crate::model::ids::TaskId;
 use crate::model::object_id::ObjectId;
 use crate::store::chain::{self, MAX_POLICY, MAX_TAKEN};
 use crate::store::join::join;
-use crate::store::layout::{BRANCH_PREFIX, DEFAULT_PREFIX, RefKind};
+use crate::store::layout::{Prefix, RefKind};
 use crate::store::policy::PolicyHistory;
 use crate::store::tasks::TaskHistory;
 use crate::store::{Error, Store, high_water, pins, policy, proposal};
@@ -21,37 +22,11 @@ const MANY: usize = 500;
 /// Refs that Git refuses, one by one, before the rest is not tried.
 const MAX_REFUSED: usize = 100;
 
-/// Refs by local name.
-pub(super) type Refs = BTreeMap<String, ObjectId>;
-
-/// What the remote has under the prefix.
-pub(super) fn list(store: &Store, wanted: &Wanted<'_>) -> Result<Refs, Error> {
-    let prefix = store.layout.prefix();
-    let other = if prefix == DEFAULT_PREFIX {
-        BRANCH_PREFIX
-    } else {
-        DEFAULT_PREFIX
-    };
-    let patterns = [format!("{prefix}*"), format!("{other}policy")];
-    let patterns: Vec<_> = patterns.iter().map(String::as_str).collect();
-    let found = store
-        .repo
-        .list_remote(wanted.remote, &patterns, wanted.timeout)?;
-    // A pattern means the end of a name as well: others' branches may look like ours.
-    let (ours, others): (Refs, Refs) = found
-        .into_iter()
-        .partition(|(name, _)| name.starts_with(prefix));
-    if ours.is_empty() && others.contains_key(&format!("{other}policy")) {
-        return Err(Error::TwoPrefixes);
-    }
-    Ok(ours)
-}
-
 /// Takes what the remote has. The store comes back with the policy that is in force then.
 pub(super) fn pull(
     store: &Store,
     wanted: &Wanted<'_>,
-    there: &Refs,
+    there: &There,
     report: &mut Report,
 ) -> Result<Store, Error> {
     report.begin_round();
@@ -63,15 +38,15 @@ pub(super) fn pull(
         let own = name.strip_prefix(prefix)?;
         shown.get(&format!("{place}{own}")).copied()
     };
-    let mut here: Refs = store.repo.list_refs(prefix)?.into_iter().collect();
-    let mut names: BTreeSet<&String> = there.keys().collect();
+    let here: Refs = store.repo.list_refs(prefix)?.into_iter().collect();
+    let mut names: BTreeSet<&String> = there.refs.keys().collect();
     let lost = |name: &&String| before(name).is_some();
     names.extend(here.keys().filter(lost));
     let mut differing = Vec::new();
     for name in names {
         let sides = Sides {
             here: here.get(name).copied(),
-            there: there.get(name).copied(),
+            there: there.refs.get(name).copied(),
             before: before(name),
         };
         if sides.there.is_some() && sides.here == sides.there && sides.before == sides.there {
@@ -79,13 +54,25 @@ pub(super) fn pull(
         }
         match store.layout.kind_of(name) {
             Some(kind) => differing.push((kind, name.clone(), sides)),
-            None => drop(report.unknown.insert(name.clone())),
+            None => drop(report.unknown.insert(there.name(store, name))),
         }
     }
+    bring(store, wanted, there.prefix, differing, report)
+}
+
+/// Fetches these refs from below a prefix of the remote, and takes them.
+pub(super) fn bring(
+    store: &Store,
+    wanted: &Wanted<'_>,
+    from: Prefix,
+    mut differing: Vec<Differing>,
+    report: &mut Report,
+) -> Result<Store, Error> {
     // The policy first, then events, then what rests on them.
     differing.sort_by(|one, two| (&one.0, &one.1).cmp(&(&two.0, &two.1)));
-    fetch(store, wanted, &place, &differing, report)?;
+    fetch(store, wanted, from, &differing, report)?;
     let store = reopen(store)?;
+    let place = tracking(wanted.remote);
     let mut archived = BTreeSet::new();
     // The remote may have gone on since it was listed.
     let shown: Refs = store.repo.list_refs(&place)?.into_iter().collect();
@@ -117,11 +104,10 @@ pub(super) fn pull(
             continue;
         }
         if let Some(task) = take(&store, kind, name, *sides, report)? {
-            let old = sides.here.or_else(|| here.remove(name));
             let known: &mut Known = touched.entry(task).or_default();
-            known.heads.extend(old);
+            known.heads.extend(sides.here);
             if matches!(kind, RefKind::Task(_)) {
-                known.events = old;
+                known.events = sides.here;
             }
         }
     }
@@ -143,12 +129,13 @@ fn forget(store: &Store, place: &str, name: &str, before: ObjectId) -> Result<()
         .update_ref(&shown, Expected::At(before), None, "archive")?)
 }
 
-type Differing = (RefKind, String, Sides);
+/// A ref that is not the same in both places, by its name here.
+pub(super) type Differing = (RefKind, String, Sides);
 
 fn fetch(
     store: &Store,
     wanted: &Wanted<'_>,
-    place: &str,
+    from: Prefix,
     differing: &[Differing],
     report: &mut Report,
 ) -> Result<(), Error> {
@@ -158,7 +145,7 @@ fn fetch(
         .map(|(_, name, _)| name.as_str())
         .collect();
     for names in new.chunks(MANY) {
-        fetch_some(store, wanted, place, names, report)?;
+        fetch_some(store, wanted, from, names, report)?;
     }
     Ok(())
 }
@@ -168,14 +155,14 @@ fn fetch(
 fn fetch_some(
     store: &Store,
     wanted: &Wanted<'_>,
-    place: &str,
+    from: Prefix,
     names: &[&str],
     report: &mut Report,
 ) -> Result<(), Error> {
-    let prefix = store.layout.prefix();
+    let (prefix, place) = (store.layout.prefix(), tracking(wanted.remote));
     let own = names.iter().filter_map(|name| name.strip_prefix(prefix));
     let specs: Vec<String> = own
-        .map(|name| format!("+{prefix}{name}:{place}{name}"))
+        .map(|name| format!("+{}{name}:{place}{name}", from.as_str()))
         .collect();
     let specs: Vec<_> = specs.iter().map(String::as_str).collect();
     let Err(error) = store.repo.fetch(wanted.remote, &specs, wanted.timeout) else {
@@ -189,10 +176,10 @@ fn fetch_some(
         return Ok(());
     }
     // A remote that is away fails here.
-    list(store, wanted)?;
+    there::list(store, wanted)?;
     let (one, two) = names.split_at(names.len() / 2);
-    fetch_some(store, wanted, place, one, report)?;
-    fetch_some(store, wanted, place, two, report)
+    fetch_some(store, wanted, from, one, report)?;
+    fetch_some(store, wanted, from, two, report)
 }
 
 /// The same store after the git program changed objects and refs.

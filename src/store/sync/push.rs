@@ -1,17 +1,17 @@
 //! From this clone to the remote: what it lacks, each ref only if it is where it was seen.
 
 use super::archives;
-use super::pull::Refs;
-use super::report::Report;
+use super::report::{NotPushed, Report};
+use super::there::There;
 use super::{Wanted, tracking};
-use crate::git::{self, Expected, Lease, PushOutcome};
+use crate::git::{self, Expected, Lease, PushOutcome, RefChange};
 use crate::model::object_id::ObjectId;
-use crate::store::layout::RefKind;
+use crate::store::layout::{Layout, Prefix, RefKind};
 use crate::store::{Error, Store};
 use std::collections::BTreeMap;
 
 /// Most refs of one push: what an argument list holds.
-const BATCH: usize = 1000;
+pub(super) const BATCH: usize = 1000;
 
 /// Words by which servers refuse a ref that another writer moved meanwhile.
 const RACES: [&str; 6] = [
@@ -42,7 +42,7 @@ pub(super) enum Pushed {
 pub(super) fn push(
     store: &Store,
     wanted: &Wanted<'_>,
-    there: &Refs,
+    there: &There,
     report: &mut Report,
 ) -> Result<Pushed, Error> {
     let here: BTreeMap<_, _> = store
@@ -52,7 +52,7 @@ pub(super) fn push(
         .collect();
     let mut leases: Vec<(RefKind, Lease)> = Vec::new();
     for (name, id) in &here {
-        let at = there.get(name).copied();
+        let at = there.refs.get(name).copied();
         let Some(kind) = store.layout.kind_of(name).filter(|_| at != Some(*id)) else {
             continue;
         };
@@ -67,7 +67,7 @@ pub(super) fn push(
             return Ok(Pushed::Race(format!("{name} moved meanwhile")));
         }
         let lease = Lease {
-            name: name.clone(),
+            name: there.name(store, name),
             expected: Expected::from(at),
             new: Some(*id),
         };
@@ -77,19 +77,51 @@ pub(super) fn push(
     leases.sort_by(|one, two| order(&one.0).cmp(&order(&two.0)));
     let leases: Vec<Lease> = leases.into_iter().map(|(_, lease)| lease).collect();
     report.not_pushed = None;
+    let pushed = push_all(store, wanted, &leases, report)?;
+    let local = Layout::at(there.prefix);
+    let names = leases.iter();
+    report.unpublished = names
+        .filter_map(|lease| local.name_at(&lease.name, store.layout.place()))
+        .filter(|name| !report.pushed.contains(name))
+        .collect();
+    // One that forbids everything, or is gone, lets nothing be deleted either.
+    let gone = |not: &NotPushed| not.trouble.is_some();
+    match pushed {
+        Pushed::All if !report.not_pushed.as_ref().is_some_and(gone) => {
+            tidy(store, wanted, there, report)
+        }
+        pushed => Ok(pushed),
+    }
+}
+
+/// Pushes these refs, as many together as an argument list holds.
+pub(super) fn push_all(
+    store: &Store,
+    wanted: &Wanted<'_>,
+    leases: &[Lease],
+    report: &mut Report,
+) -> Result<Pushed, Error> {
     for batch in leases.chunks(BATCH) {
         if let Some(race) = push_some(store, wanted, batch, report)? {
             return Ok(Pushed::Race(race));
         }
+        // One that forbids everything, or is gone, is not asked for every ref.
+        if report
+            .not_pushed
+            .as_ref()
+            .is_some_and(|no| no.trouble.is_some())
+        {
+            break;
+        }
     }
-    tidy(store, wanted, there, report)
+    Ok(Pushed::All)
 }
 
 /// Deletes what the remote's archive holds by now. Where it does not let refs be deleted, they stay.
 fn tidy(
     store: &Store,
     wanted: &Wanted<'_>,
-    there: &Refs,
+    there: &There,
     report: &mut Report,
 ) -> Result<Pushed, Error> {
     report.not_tidied = None;
@@ -97,7 +129,8 @@ fn tidy(
         match store.repo.push(wanted.remote, batch, wanted.timeout) {
             Ok(PushOutcome::Done) => {
                 note(store, wanted, batch)?;
-                let tasks = batch.iter().filter_map(|one| store.layout.owner(&one.name));
+                let layout = Layout::at(there.prefix);
+                let tasks = batch.iter().filter_map(|one| layout.owner(&one.name));
                 report.archived.extend(tasks);
             }
             Ok(PushOutcome::Rejected(rejected)) if is_race(&rejected) => {
@@ -107,7 +140,7 @@ fn tidy(
                 report.not_tidied = rejected.into_iter().next().map(|(_, why)| why);
                 break;
             }
-            Err(git::Error::Program { message, .. }) => {
+            Err(git::Error::Remote { message, .. }) => {
                 report.not_tidied = Some(message);
                 break;
             }
@@ -135,8 +168,13 @@ fn push_some(
             }
             why
         }
-        Err(git::Error::Program { message, .. }) => {
-            report.not_pushed = Some(message);
+        Err(git::Error::Remote {
+            trouble, message, ..
+        }) => {
+            report.not_pushed = Some(NotPushed {
+                why: message,
+                trouble: Some(trouble),
+            });
             return Ok(None);
         }
         Err(error) => return Err(error.into()),
@@ -152,12 +190,12 @@ fn push_some(
             return push_some(store, wanted, two, report);
         }
     }
-    report.not_pushed.get_or_insert(why);
+    report.not_pushed.get_or_insert(NotPushed::refused(why));
     Ok(None)
 }
 
 /// Whether a head here reaches what the remote has.
-fn holds(store: &Store, here: ObjectId, there: ObjectId) -> bool {
+pub(super) fn holds(store: &Store, here: ObjectId, there: ObjectId) -> bool {
     // What is no commit is reached by nothing.
     store.repo.has_object(there) && store.repo.is_ancestor(there, here).unwrap_or(false)
 }
@@ -177,21 +215,40 @@ fn done(
     batch: &[Lease],
     report: &mut Report,
 ) -> Result<(), Error> {
-    note(store, wanted, batch)?;
-    let names = batch.iter().map(|lease| lease.name.clone());
+    // A ref that a move took away is there below the other prefix.
+    let made = batch.iter().filter(|lease| lease.new.is_some());
+    let made: Vec<Lease> = made.cloned().collect();
+    note(store, wanted, &made)?;
+    let names = made.iter().filter_map(|lease| own(&lease.name));
+    let names = names.map(|own| format!("{}{own}", store.layout.prefix()));
     report.pushed.extend(names);
     Ok(())
 }
 
+/// A ref name of the remote without the prefix.
+fn own(name: &str) -> Option<&str> {
+    let mut all = Prefix::ALL.into_iter();
+    all.find_map(|prefix| name.strip_prefix(prefix.as_str()))
+}
+
+/// Notes where these refs of the remote are now, or that they are gone.
 fn note(store: &Store, wanted: &Wanted<'_>, batch: &[Lease]) -> Result<(), Error> {
     let place = tracking(wanted.remote);
+    let mut changes = Vec::new();
     for lease in batch {
-        let Some(own) = lease.name.strip_prefix(store.layout.prefix()) else {
+        let Some(own) = own(&lease.name) else {
             continue;
         };
         let name = format!("{place}{own}");
-        let old = Expected::from(store.repo.read_ref(&name)?);
-        store.repo.update_ref(&name, old, lease.new, "push")?;
+        changes.push(RefChange {
+            expected: Expected::from(store.repo.read_ref(&name)?),
+            name,
+            new: lease.new,
+        });
     }
-    Ok(())
+    match store.repo.change_refs(&changes, "push") {
+        // Another sync of this clone notes it as well; what is noted only saves work.
+        Err(git::Error::Conflict { .. } | git::Error::Busy { .. }) => Ok(()),
+        result => Ok(result?),
+    }
 }

@@ -1,10 +1,12 @@
 //! What a sync did and what it could not do.
 
 use super::plan::Loss;
+use crate::git::RemoteTrouble;
 use crate::model::digest::Digest;
 use crate::model::ids::TaskId;
 use crate::model::object_id::ObjectId;
 use crate::store::Error;
+use crate::store::layout::Prefix;
 use crate::store::tasks::Fault;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,8 +31,31 @@ pub struct Report {
     pub not_applied: Vec<NotApplied>,
     /// Refs under the prefix that this version does not know. They are left alone.
     pub unknown: BTreeSet<String>,
-    /// Why nothing could be pushed.
-    pub not_pushed: Option<String>,
+    /// Whether the remote held nothing of hangar before.
+    pub was_empty: bool,
+    /// Below which prefix the remote keeps its refs.
+    pub prefix: Option<Prefix>,
+    /// Refs that the remote keeps below that prefix now and had below the other one before.
+    pub moved: usize,
+    /// Why something could not be pushed.
+    pub not_pushed: Option<NotPushed>,
+    /// What the remote lacks therefore.
+    pub unpublished: BTreeSet<String>,
+}
+
+/// Why a push did not succeed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NotPushed {
+    /// What the remote or git said.
+    pub why: String,
+    /// What the remote did; `None` where it took the connection and refused refs.
+    pub trouble: Option<RemoteTrouble>,
+}
+
+impl NotPushed {
+    pub(super) const fn refused(why: String) -> Self {
+        Self { why, trouble: None }
+    }
 }
 
 /// Something that came and has no effect here.

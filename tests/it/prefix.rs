@@ -1,0 +1,339 @@
+//! The two ref prefixes: a clone or a remote moves from one to the other, and nobody else has to.
+
+use crate::common::TestEnv;
+use crate::common::hub::{Hub, task_ref};
+use crate::remotes::refusing::hook;
+use serde_json::json;
+use std::path::Path;
+
+const BRANCHES: &str = "refs/heads/hangar-state/";
+
+/// Refs of hangar by own name, and the prefixes that they lie below.
+fn state(env: &TestEnv, dir: &Path, prefix: &str) -> Vec<String> {
+    let format = "--format=%(objectname) %(refname)";
+    let all = env.git(dir, &["for-each-ref", format, prefix]);
+    all.lines().map(|line| line.replace(prefix, "")).collect()
+}
+
+fn init(hub: &Hub, dir: &Path, word: &str) -> serde_json::Value {
+    hub.env.json(dir, &["init", "--prefix", word])
+}
+
+#[test]
+fn one_of_two_clones_moves_and_both_go_on() {
+    let (hub, first) = Hub::new();
+    let env = &hub.env;
+    let task = hub.task(&first, "Shared");
+    hub.sync(&first).success();
+    let second = hub.clone("second");
+    let before = state(env, &first, "refs/hangar/");
+    let report = init(&hub, &first, "branches");
+    assert_eq!(report["outcome"], "moved");
+    assert_eq!(report["moved"], 2);
+    assert_eq!(report["prefix"], BRANCHES);
+    assert_eq!(state(env, &first, BRANCHES), before);
+    assert_eq!(state(env, &first, "refs/hangar/"), [""; 0]);
+    // Once more: nothing to do.
+    assert_eq!(init(&hub, &first, "branches")["outcome"], "unchanged");
+    // It reads, writes and syncs with what still has the old prefix.
+    hub.edit(&first, &task, "From branches");
+    let sent = hub.sync(&first).success().json();
+    assert_eq!(sent["prefix"], "refs/hangar/");
+    assert_eq!(sent["pushed"], json!([format!("{BRANCHES}tasks/{task}")]));
+    hub.edit(&second, &task, "From the usual place");
+    hub.sync(&second).success();
+    hub.sync(&first).success();
+    assert_eq!(hub.show(&first, &task), hub.show(&second, &task));
+    assert_eq!(
+        state(env, &first, BRANCHES),
+        state(env, &second, "refs/hangar/")
+    );
+    assert_eq!(state(env, &hub.bare, BRANCHES), [""; 0]);
+    // What this clone has seen is remembered across the move.
+    let verify = env.hangar(&first, &["verify", &task, "--json"]);
+    assert!(!verify.stdout.contains("it is gone"), "{verify}");
+    assert_eq!(init(&hub, &first, "hangar")["moved"], 2);
+    assert_eq!(
+        state(env, &first, "refs/hangar/"),
+        state(env, &second, "refs/hangar/")
+    );
+    env.git(&first, &["fsck", "--strict"]);
+}
+
+#[test]
+fn a_ref_that_goes_back_after_the_move_is_noticed() {
+    let (hub, first) = Hub::new();
+    let task = hub.task(&first, "Shared");
+    hub.edit(&first, &task, "Edited");
+    init(&hub, &first, "branches");
+    let name = format!("{BRANCHES}tasks/{task}");
+    hub.env
+        .git(&first, &["update-ref", &name, &format!("{name}~1")]);
+    let verify = hub.env.hangar(&first, &["--offline", "verify", &task]);
+    assert!(
+        verify.stdout.contains("it was put back or rewritten"),
+        "{verify}"
+    );
+}
+
+#[test]
+fn a_remote_moves_and_every_clone_follows() {
+    let (hub, first) = Hub::new();
+    let env = &hub.env;
+    let task = hub.task(&first, "Shared");
+    hub.sync(&first).success();
+    let second = hub.clone("second");
+    hub.edit(&second, &task, "Not sent yet");
+    let moved = env.json(&first, &["sync", "--prefix", "branches"]);
+    assert_eq!(moved["moved"], 2);
+    assert_eq!(moved["prefix"], BRANCHES);
+    assert_eq!(
+        state(env, &hub.bare, BRANCHES),
+        state(env, &first, "refs/hangar/")
+    );
+    assert_eq!(state(env, &hub.bare, "refs/hangar/"), [""; 0]);
+    // The other one notices, and takes nothing for lost.
+    let report = hub.sync(&second).success().json();
+    assert_eq!(report["prefix"], BRANCHES);
+    assert_eq!(report.get("losses"), None, "{report}");
+    assert_eq!(report["pushed"], json!([task_ref(&task)]));
+    hub.sync(&first).success();
+    assert_eq!(hub.show(&first, &task)["title"], "Not sent yet");
+    // What it loses is put back where it was.
+    hub.env
+        .git(env.root(), &["clone", "-q", "--bare", "first", "x.git"]);
+    for name in env
+        .git(
+            &hub.bare,
+            &["for-each-ref", "--format=%(refname)", BRANCHES],
+        )
+        .lines()
+    {
+        env.git(&hub.bare, &["update-ref", "-d", name]);
+    }
+    hub.sync(&second).success();
+    assert_eq!(
+        state(env, &hub.bare, BRANCHES),
+        state(env, &second, "refs/hangar/")
+    );
+    // And back.
+    let back = env.json(&second, &["sync", "--prefix", "hangar"]);
+    assert_eq!(back["moved"], 2);
+    let idle = hub.sync(&first).success().json();
+    assert_eq!(
+        (idle["prefix"].as_str(), idle.get("losses")),
+        (Some("refs/hangar/"), None)
+    );
+}
+
+#[test]
+fn a_move_that_the_remote_refuses_changes_nothing_there() {
+    let (hub, first) = Hub::new();
+    let env = &hub.env;
+    hub.task(&first, "Shared");
+    hub.sync(&first).success();
+    hook(
+        &hub.bare,
+        "update",
+        "case $3 in *[!0]*) ;; *) exit 1;; esac",
+    );
+    let before = env.git(&hub.bare, &["for-each-ref"]);
+    let ran = env
+        .hangar(&first, &["sync", "--prefix", "branches", "--json"])
+        .exits(7);
+    let why = ran.json()["not_pushed"].as_str().unwrap().to_owned();
+    assert!(why.contains("hook declined"), "{why}");
+    assert_eq!(env.git(&hub.bare, &["for-each-ref"]), before);
+}
+
+#[test]
+fn a_move_that_stopped_half_way_is_ended_by_asking_again() {
+    let (hub, first) = Hub::new();
+    let env = &hub.env;
+    let task = hub.task(&first, "Shared");
+    hub.sync(&first).success();
+    let second = hub.clone("second");
+    // As a killed move leaves it: everything new is there, the old too, and one old ref grew since.
+    let copy = |dir: &Path| {
+        for line in state(env, dir, "refs/hangar/") {
+            let (id, own) = line.split_once(' ').unwrap();
+            env.git(dir, &["update-ref", &format!("{BRANCHES}{own}"), id]);
+        }
+    };
+    copy(&first);
+    let ran = env.hangar(&first, &["task", "list"]).exits(4);
+    assert!(ran.stderr.contains("hangar init --prefix hangar"), "{ran}");
+    assert_eq!(init(&hub, &first, "branches")["moved"], 2);
+    assert_eq!(hub.show(&first, &task)["title"], "Shared");
+    init(&hub, &first, "hangar");
+    // The same on the remote.
+    copy(&hub.bare);
+    hub.edit(&second, &task, "Meanwhile");
+    let grown = env.git(&second, &["rev-parse", &task_ref(&task)]);
+    env.git(
+        &second,
+        &[
+            "push",
+            "-q",
+            "origin",
+            &format!("{grown}:{}", task_ref(&task)),
+        ],
+    );
+    let ran = env.hangar(&first, &["sync"]).exits(4);
+    assert!(ran.stderr.contains("hangar sync REMOTE --prefix"), "{ran}");
+    env.json(&first, &["sync", "--prefix", "branches"]);
+    assert_eq!(state(env, &hub.bare, "refs/hangar/"), [""; 0]);
+    assert_eq!(hub.show(&first, &task)["title"], "Meanwhile");
+    hub.sync(&second).success();
+    assert_eq!(
+        state(env, &hub.bare, BRANCHES),
+        state(env, &second, "refs/hangar/")
+    );
+}
+
+#[test]
+fn what_a_command_wrote_below_the_old_prefix_is_said_and_joined() {
+    let (hub, first) = Hub::new();
+    let env = &hub.env;
+    let task = hub.task(&first, "Left behind");
+    let id = env.git(&first, &["rev-parse", &task_ref(&task)]);
+    init(&hub, &first, "branches");
+    env.git(&first, &["update-ref", &task_ref(&task), &id]);
+    env.git(
+        &first,
+        &["update-ref", "-d", &format!("{BRANCHES}tasks/{task}")],
+    );
+    let ran = env.hangar(&first, &["sync"]).success();
+    assert!(
+        ran.stderr.contains("hangar init --prefix branches"),
+        "{ran}"
+    );
+    assert_eq!(init(&hub, &first, "branches")["moved"], 1);
+    assert_eq!(hub.show(&first, &task)["title"], "Left behind");
+}
+
+#[test]
+fn two_states_are_never_taken_for_one() {
+    let (hub, first) = Hub::new();
+    let env = &hub.env;
+    let other = env.ready("other");
+    let url = other.display().to_string();
+    let spec = format!("+refs/hangar/policy:{BRANCHES}policy");
+    // Another policy below the other prefix, in a clone.
+    env.git(&first, &["fetch", "-q", &url, &spec]);
+    let before = env.git(&first, &["for-each-ref"]);
+    for word in ["hangar", "branches"] {
+        env.hangar(&first, &["init", "--prefix", word]).exits(4);
+        env.hangar(&first, &["task", "list"]).exits(4);
+    }
+    assert_eq!(env.git(&first, &["for-each-ref"]), before);
+    env.git(&first, &["update-ref", "-d", &format!("{BRANCHES}policy")]);
+    // On the remote it is not ours, and left alone; also by a clone that has not seen it before.
+    env.git(&hub.bare, &["fetch", "-q", &url, &spec]);
+    let foreign = env.git(&hub.bare, &["rev-parse", &format!("{BRANCHES}policy")]);
+    let task = hub.task(&first, "Ours");
+    assert_eq!(hub.sync(&first).success().json()["prefix"], "refs/hangar/");
+    assert_eq!(hub.sync(&first).success().json()["prefix"], "refs/hangar/");
+    let ran = env
+        .hangar(&first, &["sync", "--prefix", "branches"])
+        .exits(4);
+    assert!(
+        ran.stderr.contains("holds another state below refs/heads/"),
+        "{ran}"
+    );
+    assert_eq!(
+        env.git(&hub.bare, &["rev-parse", &format!("{BRANCHES}policy")]),
+        foreign
+    );
+    assert_eq!(
+        state(env, &hub.bare, "refs/hangar/"),
+        state(env, &first, "refs/hangar/")
+    );
+    // The code says which one is meant; where it does not, nobody guesses.
+    let third = hub.clone("third");
+    assert_eq!(hub.show(&third, &task)["title"], "Ours");
+    let bare = env.repo("bare of settings", &[]);
+    env.git(
+        &bare,
+        &["remote", "add", "origin", hub.bare.to_str().unwrap()],
+    );
+    let ran = env.hangar(&bare, &["init"]).exits(4);
+    assert!(ran.stderr.contains("holds the policy below both"), "{ran}");
+    assert_eq!(hub.show(&first, &task)["title"], "Ours");
+}
+
+#[test]
+fn a_repository_may_begin_below_branches_and_a_branch_in_the_way_is_named() {
+    let env = TestEnv::new();
+    let dir = env.repo("repo", &[]);
+    let report = env.json(&dir, &["init", "--prefix", "branches"]);
+    assert_eq!(
+        (report["outcome"].as_str(), report["prefix"].as_str()),
+        (Some("founded"), Some(BRANCHES))
+    );
+    env.commit(&dir, "set up");
+    env.hangar(&dir, &["task", "new", "x", "--plain"]).success();
+    env.json(&dir, &["init", "--prefix", "hangar"]);
+    env.git(&dir, &["branch", "hangar-state"]);
+    let before = env.git(&dir, &["for-each-ref"]);
+    let ran = env.hangar(&dir, &["init", "--prefix", "branches"]).exits(4);
+    assert!(
+        ran.stderr.contains("refs/heads/hangar-state exists"),
+        "{ran}"
+    );
+    assert_eq!(env.git(&dir, &["for-each-ref"]), before);
+    env.hangar(&dir, &["task", "list"]).success();
+}
+
+/// The remote keeps branches, one clone the usual refs, the other branches as well.
+#[test]
+fn tasks_are_archived_through_a_remote_below_the_other_prefix() {
+    let (hub, first) = Hub::new();
+    let env = &hub.env;
+    let task = hub.task(&first, "Over");
+    let cancel = ["task", "cancel", &task, "--reason", "done with it"];
+    env.hangar(&first, &cancel).success();
+    let head = env.git(&first, &["rev-parse", &task_ref(&task)]);
+    env.json(&first, &["sync", "--prefix", "branches"]);
+    let second = hub.clone("second");
+    init(&hub, &second, "branches");
+    env.json(&first, &["task", "archive", &task]);
+    assert_eq!(env.json(&first, &["sync"])["archived"], json!([task]));
+    let there = state(env, &hub.bare, BRANCHES);
+    let has = |refs: &[String], own: &str| refs.iter().any(|line| line.ends_with(own));
+    assert!(
+        has(&there, &format!(" archive/{}", &task[..1])),
+        "{there:?}"
+    );
+    assert!(!has(&there, &format!(" tasks/{task}")), "{there:?}");
+    assert_eq!(state(env, &hub.bare, "refs/hangar/"), [""; 0]);
+    // The other clone lets go of its ref too, and takes nothing for lost.
+    let report = env.json(&second, &["sync"]);
+    assert_eq!(report["archived"], json!([task]), "{report}");
+    assert_eq!(report.get("losses"), None, "{report}");
+    assert_eq!(state(env, &second, BRANCHES), there);
+    assert_eq!(state(env, &first, "refs/hangar/"), there);
+    assert_eq!(hub.show(&second, &task), hub.show(&first, &task));
+    for dir in [&first, &second] {
+        let shown = state(env, dir, "refs/hangar-remote/origin/");
+        assert!(!has(&shown, &format!(" tasks/{task}")), "{shown:?}");
+        let idle = env.json(dir, &["sync"]);
+        assert_eq!(
+            (&idle["pushed"], &idle["fetched"]),
+            (&json!([]), &json!([]))
+        );
+        assert_eq!((idle.get("archived"), idle.get("losses")), (None, None));
+    }
+    // The archive moves along, and takes up what somebody pushed to the old place afterwards.
+    env.json(&first, &["sync", "--prefix", "hangar"]);
+    assert_eq!(state(env, &hub.bare, "refs/hangar/"), there);
+    let late = format!("{BRANCHES}tasks/{task}");
+    env.git(&hub.bare, &["update-ref", &late, &head]);
+    assert_eq!(
+        env.json(&second, &["sync", "--prefix", "hangar"])["moved"],
+        1
+    );
+    assert_eq!(state(env, &hub.bare, BRANCHES), [""; 0]);
+    assert_eq!(state(env, &hub.bare, "refs/hangar/"), there);
+    assert_eq!(state(env, &second, BRANCHES), there);
+}

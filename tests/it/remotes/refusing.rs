@@ -1,0 +1,82 @@
+//! Remotes that take less than everything: what is not published is named, with what helps.
+
+use crate::common::hub::{Hub, task_ref};
+use crate::common::write;
+use serde_json::json;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+/// A hook of a repository, in shell.
+pub(crate) fn hook(bare: &Path, name: &str, body: &str) {
+    let path = bare.join("hooks").join(name);
+    write(&path, &format!("#!/bin/sh\n{body}\n"));
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+/// As some hosts say it.
+const BRANCHES_ONLY: &str =
+    "case $1 in refs/heads/*) ;; *) echo '403: only branches' >&2; exit 1;; esac";
+
+#[test]
+fn a_remote_that_may_only_be_read_says_what_it_lacks() {
+    let (hub, first) = Hub::new();
+    let second = hub.clone("second");
+    let task = hub.task(&first, "Shared");
+    hub.sync(&first).success();
+    hook(
+        &hub.bare,
+        "pre-receive",
+        "echo read-only mirror >&2; exit 1",
+    );
+    let mine = hub.task(&second, "Mine");
+    let report = hub.sync(&second).exits(7).json();
+    assert_eq!(report["fetched"], json!([task_ref(&task)]));
+    assert_eq!(report["unpublished"], json!([task_ref(&mine)]));
+    assert_eq!(report["whole"], false);
+    let ran = hub.env.hangar(&second, &["sync"]).exits(7);
+    assert!(ran.stdout.contains("not pushed 1 ref: "), "{ran}");
+    assert!(ran.stdout.contains(&task_ref(&mine)), "{ran}");
+    assert!(
+        ran.stdout.contains("the right to push refs/hangar/*"),
+        "{ran}"
+    );
+    assert!(!ran.stdout.contains("--prefix"), "{ran}");
+}
+
+#[test]
+fn a_host_that_takes_branches_only_gets_branches_by_one_command() {
+    let (hub, first) = Hub::new();
+    let env = &hub.env;
+    let task = hub.task(&first, "Shared");
+    env.git(env.root(), &["clone", "-q", "--bare", "first", "host.git"]);
+    let host = env.root().join("host.git");
+    env.git(&first, &["remote", "add", "host", host.to_str().unwrap()]);
+    hook(&host, "update", BRANCHES_ONLY);
+    let ran = env.hangar(&first, &["sync", "host"]).exits(7);
+    assert!(
+        ran.stdout.contains("hangar sync host --prefix branches"),
+        "{ran}"
+    );
+    assert!(ran.stdout.contains("refs/heads/hangar-state/"), "{ran}");
+    let moved = ["sync", "host", "--prefix", "branches", "--json"];
+    let report = env.hangar(&first, &moved).success().json();
+    assert_eq!(report["prefix"], "refs/heads/hangar-state/");
+    assert_eq!(
+        report["pushed"],
+        json!(["refs/hangar/policy", task_ref(&task)])
+    );
+    let names = env.git(&host, &["for-each-ref", "--format=%(refname)"]);
+    assert!(!names.contains("refs/hangar/"), "{names}");
+    // The clone itself keeps its refs where they are, and so does one that joins.
+    assert_eq!(env.git(&first, &["branch", "--list", "hangar-state/*"]), "");
+    env.git(env.root(), &["clone", "-q", "host.git", "second"]);
+    let second = env.root().join("second");
+    env.hangar(&second, &["init", "--yes"]).success();
+    hub.sync(&second).success();
+    assert_eq!(hub.show(&second, &task)["title"], "Shared");
+    hub.edit(&second, &task, "Edited");
+    hub.sync(&second).success();
+    env.hangar(&first, &["sync", "host"]).success();
+    assert_eq!(hub.show(&first, &task)["title"], "Edited");
+}
