@@ -69,7 +69,10 @@ impl Repository {
             .args([message.replace(['\n', '\r'], " ").as_str(), "--stdin"])
             .stdin(input)
             .output()?;
-        guard.clear()?;
+        // A git that was killed left its lock files: whoever comes next looks after them.
+        if out.status.code().is_some() {
+            guard.clear()?;
+        }
         self.refresh_packed(true)?;
         if out.status.success() {
             return Ok(());

@@ -337,3 +337,62 @@ fn tasks_are_archived_through_a_remote_below_the_other_prefix() {
     assert_eq!(state(env, &hub.bare, "refs/hangar/"), there);
     assert_eq!(state(env, &second, BRANCHES), there);
 }
+
+/// The program that moves the refs dies at some moment; whatever it left, the same command ends the move,
+/// and no ref is lost.
+#[test]
+#[ignore = "heavy: waits for lock files of killed processes"]
+fn a_move_that_is_killed_at_any_moment_is_ended_by_asking_again() {
+    let (hub, first) = Hub::new();
+    let env = &hub.env;
+    let task = hub.task(&first, "Shared");
+    let id = env.git(&first, &["rev-parse", &task_ref(&task)]);
+    let letter = |at: usize| char::from(b"abcdefghijklmnopqrstuvwxyz"[at % 26]);
+    for at in 0..400 {
+        let other = format!("{}{}{}", letter(at), letter(at / 26), "a".repeat(50));
+        env.git(&first, &["update-ref", &task_ref(&other), &id]);
+    }
+    let all = state(env, &first, "refs/hangar/");
+    assert_eq!(all.len(), 402);
+    let real = env.git(&first, &["--exec-path"]);
+    let folder = env.root().join("bin");
+    let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap());
+    // How long a whole move takes here; the kills are spread over that.
+    let begun = std::time::Instant::now();
+    init(&hub, &first, "branches");
+    init(&hub, &first, "hangar");
+    let whole = begun.elapsed() / 2;
+    let (mut killed, mut torn) = (0, 0);
+    for (round, word) in ["branches", "hangar"]
+        .into_iter()
+        .cycle()
+        .take(12)
+        .enumerate()
+    {
+        let script = format!(
+            "#!/bin/sh\ncase \" $* \" in *' update-ref '*) exec 3<&0; '{real}/git' \"$@\" <&3 & \
+             sleep {:.3}; kill -9 $! && kill -9 $$; wait $!; exit;; esac\nexec '{real}/git' \"$@\"\n",
+            (whole / 12 * u32::try_from(round).unwrap()).as_secs_f64()
+        );
+        crate::common::write(&folder.join("git"), &script);
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(folder.join("git"), mode).unwrap();
+        let args = ["init", "--prefix", word];
+        let ran = env.hangar_with(&first, &args, &[("PATH", &path)], "");
+        killed += usize::from(ran.code != Some(0));
+        let left = [
+            state(env, &first, "refs/hangar/"),
+            state(env, &first, BRANCHES),
+        ];
+        torn += usize::from(left.iter().all(|some| !some.is_empty()));
+        env.hangar(&first, &args).success();
+        let (here, gone) = match word {
+            "branches" => (BRANCHES, "refs/hangar/"),
+            _ => ("refs/hangar/", BRANCHES),
+        };
+        assert_eq!(state(env, &first, here), all, "round {round}");
+        assert_eq!(state(env, &first, gone), [""; 0], "round {round}");
+    }
+    assert!(killed > 0, "nothing was killed");
+    println!("{killed} killed, {torn} of them in the middle");
+}
