@@ -205,17 +205,36 @@ pub fn check(
     })
 }
 
-/// Names of the tests in these files, where the adapter can tell without a map. The inner error is
-/// for the writer.
+/// Names of the tests in these files. Where only a run tells, those that the base reports if `by_run`,
+/// else none. The inner error is for the writer.
 pub fn list_ids(
     host: &Host<'_>,
     ground: &Ground,
     plan: &Plan,
     files: Vec<SealedFile>,
+    by_run: bool,
 ) -> Result<Result<Vec<TestId>, Vec<String>>, Error> {
     let bench = ground.bench(host, plan);
-    let listed = list(&bench, &ground.suite(plan, files))?;
-    Ok(listed.map(|ids| ids.unwrap_or_default().into_iter().collect()))
+    let suite = ground.suite(plan, files);
+    Ok(match list(&bench, &suite)? {
+        Ok(Some(ids)) => Ok(ids.into_iter().collect()),
+        Ok(None) if by_run => Ok(by_running(&bench, &suite)?),
+        Ok(None) => Ok(Vec::new()),
+        Err(complaints) => Err(complaints),
+    })
+}
+
+/// Runs every test file once, and takes the names that they report.
+fn by_running(bench: &Bench<'_>, suite: &Suite) -> Result<Vec<TestId>, Error> {
+    let files = suite.files.iter().map(|file| file.path.as_str());
+    let tests = files.filter(|path| bench.adapter().is_test_file(suite, path));
+    // Names nothing that exists: each name that comes out is then one that nobody asked for.
+    let asked: Vec<TestId> = tests
+        .filter_map(|path| TestId::new(format!("{path} > ")))
+        .collect();
+    let report = run(bench, suite, &asked)?;
+    let names = report.unknown.into_iter().filter_map(TestId::new);
+    Ok(names.collect())
 }
 
 type Listed = Result<Option<BTreeSet<TestId>>, Vec<String>>;

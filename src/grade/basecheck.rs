@@ -283,11 +283,18 @@ fn runs_are_sound(
     };
     let unknown = run.unknown.iter().filter(|name| !is_listed(name));
     for name in unknown.take(20) {
-        complaints.push(Complaint::new(Kind::Unlisted, format!(
-            "`{}` ran but can't be listed by reading the files; define tests directly in a sealed \
-             test file, under a plain name",
-            printable(name)
-        )));
+        let name = printable(name);
+        complaints.push(if listed.is_some() {
+            Complaint::new(Kind::Unlisted, format!(
+                "`{name}` ran but can't be listed by reading the files; define tests directly in a \
+                 sealed test file, under a plain name"
+            ))
+        } else {
+            Complaint::new(Kind::Unnamed, format!(
+                "`{name}` ran and stands in no list of criteria.json; put it under a criterion, in \
+                 `others` or in `sentinels`"
+            ))
+        });
     }
     for name in run.duplicates.iter().take(20) {
         complaints.push(Complaint::new(

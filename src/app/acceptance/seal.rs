@@ -159,7 +159,8 @@ fn read(
             source.folder.display()
         )));
     }
-    let listed = match basecheck::list_ids(host, ground, plan, suite_of(&files))? {
+    let by_run = !has_map(&files);
+    let listed = match basecheck::list_ids(host, ground, plan, suite_of(&files), by_run)? {
         Ok(ids) => ids,
         Err(complaints) => return Err(malformed(&complaints.join("\n"), source)),
     };
@@ -257,7 +258,11 @@ fn malformed(text: &str, source: &Source) -> Error {
     } else {
         text.replace(crate::seal::CRITERIA, "--map")
     };
-    Error::invalid(format!("these tests can't be sealed:\n{}", text.trim_end()))
+    let lines = text.lines().filter(|line| !line.trim().is_empty());
+    let list: String = lines
+        .map(|line| format!("\n- {}", line.trim_start_matches("- ")))
+        .collect();
+    Error::invalid(format!("these tests can't be sealed:{list}"))
 }
 
 /// Every regular file below a folder. Links and special files are named and refused.
@@ -316,6 +321,11 @@ fn read_file(folder: &Path, path: &Path) -> Result<CollectedFile, Error> {
         .ok_or_else(|| Error::invalid(format!("`{}` does not lie in the folder", path.display())))
 }
 
+fn has_map(files: &[CollectedFile]) -> bool {
+    let map = crate::seal::CRITERIA.as_bytes();
+    files.iter().any(|file| file.path == map)
+}
+
 /// Adds the map that the command line gives, where the folder has none. Tests that nothing names
 /// stand for no criterion.
 fn with_map(
@@ -323,10 +333,7 @@ fn with_map(
     source: &Source,
     listed: &[TestId],
 ) -> Result<Vec<CollectedFile>, Error> {
-    let has_map = files
-        .iter()
-        .any(|file| file.path == crate::seal::CRITERIA.as_bytes());
-    if has_map {
+    if has_map(&files) {
         if source.map.is_empty() && source.sentinels.is_empty() {
             return Ok(files);
         }

@@ -1,8 +1,11 @@
 //! Lists the tests of a `node:test` file by reading it: calls of `test`, `it`, `describe` and
-//! `suite` with a plain string as name, and of `t.test` inside them.
+//! `suite` with a plain string as name, and of `t.test` inside them; also under another name that the
+//! file gives to `node:test` or to one of these.
 //!
 //! No JavaScript parser: a scanner that knows strings, templates, comments, regular expressions and
 //! brackets. What it can't name it counts, so that the writer is told.
+
+use super::js_names::{Names, is_test};
 
 /// What a file holds.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -14,7 +17,7 @@ pub(super) struct Scan {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Token<'a> {
+pub(super) enum Token<'a> {
     Word(&'a str),
     /// A string without substitutions.
     Text(String),
@@ -250,6 +253,7 @@ struct Open<'a> {
 
 fn find(tokens: &[(Token<'_>, usize)]) -> Scan {
     let mut out = Scan::default();
+    let names = Names::of_file(tokens);
     let mut open: Vec<Open<'_>> = Vec::new();
     let mut depth = 0_usize;
     let mut at = 0;
@@ -263,7 +267,7 @@ fn find(tokens: &[(Token<'_>, usize)]) -> Scan {
                 }
             }
             Token::Word(word) => {
-                if let Some((is_test, bracket)) = call_at(tokens, at, word, &open) {
+                if let Some((is_test, bracket)) = call_at(tokens, at, word, &open, &names) {
                     match tokens.get(bracket + 1).map(|(token, _)| token) {
                         Some(Token::Text(name)) => {
                             let names = open.iter().map(|call| call.name.clone());
@@ -296,17 +300,13 @@ fn call_at(
     at: usize,
     word: &str,
     open: &[Open<'_>],
+    names: &Names<'_>,
 ) -> Option<(bool, usize)> {
     let token = |at: usize| tokens.get(at).map(|(token, _)| token);
     let before = at.checked_sub(1).and_then(token);
     if before == Some(&Token::Word("function")) || before == Some(&Token::Mark(b'#')) {
         return None;
     }
-    let is_test = match word {
-        "test" | "it" => true,
-        "describe" | "suite" => false,
-        _ => return None,
-    };
     if before == Some(&Token::Mark(b'.')) {
         // `t.test(…)` where `t` is the context of an open test; `pattern.test(…)` is none.
         let object = at.checked_sub(2).and_then(token);
@@ -314,10 +314,14 @@ fn call_at(
             call.context
                 .is_some_and(|name| object == Some(&Token::Word(name)))
         });
-        if !is_context {
+        let is_module = matches!(object, Some(Token::Word(name)) if names.modules.contains(name));
+        if !is_context && !is_module {
             return None;
         }
     }
+    let is_context = open.iter().any(|call| call.context == Some(word));
+    let renamed = before != Some(&Token::Mark(b'.')) && !is_context;
+    let is_test = is_test(word).or_else(|| names.of(word).filter(|_| renamed))?;
     let mut bracket = at + 1;
     if token(bracket) == Some(&Token::Mark(b'.')) {
         let Some(Token::Word("skip" | "todo" | "only")) = token(bracket + 1) else {
@@ -405,6 +409,33 @@ mod tests {
                 "later"
             ]
         );
+    }
+
+    #[test]
+    fn tests_under_the_files_own_names_are_listed() {
+        for head in [
+            r#"const t = require("node:test");"#,
+            "import t from 'node:test';",
+            "import t, { it } from 'node:test';",
+            "import { test as t } from 'node:test';",
+            "const { test: t, describe: d } = require('node:test');",
+            "const t = require('node:test').test;",
+            "const { before, it: t } = require('node:test');",
+        ] {
+            let text = format!(
+                "{head} t('one', async (c) => {{ await c.test('two', f); c.skip('no'); }}); x('no');"
+            );
+            assert_eq!(names(&text), ["one", "one > two"], "{head}");
+        }
+        let group =
+            "import * as n from 'node:test'; n.describe('g', () => { n.it('a', f); }); m.it('no');";
+        assert_eq!(names(group), ["g > a"]);
+        let renamed = "import { describe as d } from 'node:test'; d('g', () => { it('a', f); });";
+        assert_eq!(names(renamed), ["g > a"]);
+        let shadowed = "const t = require('node:test'); t('one', (t) => { t.skip('why'); });";
+        assert_eq!(names(shadowed), ["one"]);
+        // Another module's names are not taken for tests.
+        assert!(names("const t = require('assert'); t('no');").is_empty());
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 mod cargo;
 mod exec;
+mod js_names;
 mod js_scan;
 mod libtest;
 mod node;
