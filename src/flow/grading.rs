@@ -15,9 +15,10 @@ use crate::grade::adapter::adapter;
 use crate::grade::call::Layout;
 use crate::grade::judge::{self, Canary, Evidence, Judgement};
 use crate::grade::protect::{GradedTree, Protection, graded_tree};
+use crate::grade::report::RunReport;
 use crate::grade::suite::Suite;
 use crate::model::digest::Digest;
-use crate::model::outcome::TestId;
+use crate::model::outcome::{Outcome, TestId};
 use crate::model::plan::Plan;
 use crate::model::policy::Acceptance;
 use crate::sandbox::Probes;
@@ -240,7 +241,7 @@ impl<'a> Stage<'a> {
         Ok((bent > 0).then_some(reason))
     }
 
-    /// Probes, the suite alone, then the sentinels among a random sample of it.
+    /// Probes, the suite alone, the sentinels among a random sample of it, and behind all of it.
     fn run(&self) -> Result<(Judgement, Probes, Duration), Error> {
         let bench = self.bench();
         let framework = bench.adapter();
@@ -265,6 +266,12 @@ impl<'a> Stage<'a> {
         let first = bench.run_checked(&self.suite, calls, &before)?;
         let report = framework.read(&self.suite, &expected, &first.calls);
         let (sentinels, second) = self.sentinels(&bench, &expected, &before)?;
+        let (company, third) = self.company(&bench, &report, &before)?;
+        let ran = || {
+            [Some(&first), second.as_ref(), third.as_ref()]
+                .into_iter()
+                .flatten()
+        };
         let judgement = judge::judge(&Evidence {
             criteria: &self.opened.criteria,
             base: &self.opened.base,
@@ -272,12 +279,13 @@ impl<'a> Stage<'a> {
             ceiling: framework.ceiling(),
             suite: &report,
             sentinels: sentinels.as_ref(),
+            company: company.as_deref(),
             touched: 0,
             canary: Canary::Clean,
             trust: probes.trust(),
             shielded: is_shielded(&probes),
-            tests_intact: first.tests_intact && second.as_ref().is_none_or(|ran| ran.tests_intact),
-            tree_intact: first.tree_intact && second.as_ref().is_none_or(|ran| ran.tree_intact),
+            tests_intact: ran().all(|ran| ran.tests_intact),
+            tree_intact: ran().all(|ran| ran.tree_intact),
         });
         Ok((judgement, probes, first.wall))
     }
@@ -287,7 +295,7 @@ impl<'a> Stage<'a> {
         bench: &Bench<'_>,
         expected: &[TestId],
         before: &BTreeMap<Vec<u8>, Digest>,
-    ) -> Result<(Option<crate::grade::report::RunReport>, Option<Ran>), Error> {
+    ) -> Result<(Option<RunReport>, Option<Ran>), Error> {
         let sentinels = self.opened.criteria.sentinels();
         if sentinels.is_empty() {
             return Ok((None, None));
@@ -299,6 +307,41 @@ impl<'a> Stage<'a> {
         let ran = bench.run_checked(&self.suite, calls, before)?;
         let report = bench.adapter().read(&self.suite, &ids, &ran.calls);
         Ok((Some(report), Some(ran)))
+    }
+
+    /// The sentinels again, behind every test of the suite that shares a process with them. A patch
+    /// that is refused anyway is spared it.
+    fn company(
+        &self,
+        bench: &Bench<'_>,
+        suite: &RunReport,
+        before: &BTreeMap<Vec<u8>, Digest>,
+    ) -> Result<(Option<Vec<RunReport>>, Option<Ran>), Error> {
+        let framework = bench.adapter();
+        let passed = |outcome: &Outcome| matches!(outcome, Outcome::Passed | Outcome::Skipped);
+        let fine = suite.is_sound() && suite.outcomes.values().all(passed);
+        let tests: Vec<TestId> = suite.outcomes.keys().filter(|_| fine).cloned().collect();
+        let sentinels = shuffled(self.opened.criteria.sentinels());
+        let Some(company) = framework.company(&self.suite, &tests, &sentinels) else {
+            return Ok((None, None));
+        };
+        if sentinels.is_empty() || company.is_empty() {
+            return Ok((Some(Vec::new()), None));
+        }
+        let calls = company.iter().map(|one| one.call.clone()).collect();
+        let ran = bench.run_checked(&self.suite, calls, before)?;
+        let reports = company
+            .iter()
+            .enumerate()
+            .map(|(at, one)| match ran.calls.get(at) {
+                Some(done) => framework.read(&self.suite, &one.ids, std::slice::from_ref(done)),
+                // The time was up.
+                None => RunReport {
+                    cut: true,
+                    ..RunReport::default()
+                },
+            });
+        Ok((Some(reports.collect()), Some(ran)))
     }
 
     /// What every file of the graded tree must still hold after the run.

@@ -42,6 +42,9 @@ pub struct Evidence<'a> {
     pub suite: &'a RunReport,
     /// The sentinels among a sample of the others. `None`: not run.
     pub sentinels: Option<&'a RunReport>,
+    /// The sentinels behind tests of the suite, each run in one process. `None`: every test of this
+    /// framework is a process of its own.
+    pub company: Option<&'a [RunReport]>,
     /// Protected paths that the patch changes beyond the plan.
     pub touched: usize,
     /// Scan for canaries.
@@ -54,6 +57,12 @@ pub struct Evidence<'a> {
     pub tests_intact: bool,
     /// Whether the rest of the graded tree was the same after the run.
     pub tree_intact: bool,
+}
+
+impl<'a> Evidence<'a> {
+    fn company(&self) -> impl Iterator<Item = &'a RunReport> {
+        self.company.into_iter().flatten()
+    }
 }
 
 /// Why a grade says nothing.
@@ -124,16 +133,26 @@ pub enum Reason {
         need: Trust,
     },
     /// The evidence is weaker than the plan asks.
-    #[error("the verdict is `{have}`; the plan asks for `{need}`")]
+    #[error("the verdict is `{have}`; the plan asks for `{need}`{}", why_lower(*.apart))]
     Verdict {
         /// Shown.
         have: Verdict,
         /// Asked.
         need: Verdict,
+        /// No sentinel ran in a process in which the code under test had been used.
+        apart: bool,
     },
     /// There is nothing to accept by.
     #[error("there is no test that failed on the base")]
     Nothing,
+}
+
+const fn why_lower(apart: bool) -> &'static str {
+    if apart {
+        " (each test is a process of its own here, so no sentinel met the code under test)"
+    } else {
+        ""
+    }
 }
 
 const fn hit_name(hit: Hit) -> &'static str {
@@ -209,6 +228,7 @@ fn void(
         [Some(evidence.suite), sentinel_run]
             .into_iter()
             .flatten()
+            .chain(evidence.company())
             .any(|run| run.outcomes.get(id) == Some(&Outcome::Passed))
     };
     if evidence.criteria.sentinels().iter().any(passed) {
@@ -216,6 +236,9 @@ fn void(
     }
     let mut faults: BTreeSet<Fault> = evidence.suite.faults.clone();
     faults.extend(sentinel_run.iter().flat_map(|run| &run.faults));
+    // A test that can't be run in company lowers the verdict and no more.
+    let in_company = evidence.company().flat_map(|run| &run.faults);
+    faults.extend(in_company.filter(|fault| !matches!(fault, Fault::Absent(_))));
     // A reader that forgot to say so is caught here.
     let absent = expected
         .iter()
@@ -227,7 +250,11 @@ fn void(
     if !faults.is_empty() {
         voids.push(Void::Sources);
     }
-    if sentinel_run.is_some_and(|run| !run.cut && differs(evidence.suite, run, expected)) {
+    let again = sentinel_run.into_iter().chain(evidence.company());
+    if again
+        .filter(|run| !run.cut)
+        .any(|run| differs(evidence.suite, run, expected))
+    {
         voids.push(Void::Unstable);
     }
     if expected.iter().any(|id| !evidence.base.contains_key(id)) {
@@ -263,7 +290,9 @@ fn verdict(evidence: &Evidence<'_>) -> Verdict {
         let caught = sentinels.iter().any(|id| held(evidence, id));
         let agree =
             evidence.suite.is_sound() && evidence.sentinels.is_some_and(RunReport::is_sound);
-        if !caught || !agree {
+        let met =
+            evidence.company.is_some() && evidence.company().all(|run| is_met(run, sentinels));
+        if !caught || !agree || !met {
             verdict = Verdict::Report;
         }
     }
@@ -272,6 +301,13 @@ fn verdict(evidence: &Evidence<'_>) -> Verdict {
     } else {
         verdict.min(Verdict::Report)
     }
+}
+
+/// Whether sentinels held behind the tests that were to run before them.
+fn is_met(run: &RunReport, sentinels: &[TestId]) -> bool {
+    let asserted = Outcome::Failed(FailureClass::Assertion);
+    let held = |id: &TestId| run.outcomes.get(id) == Some(&asserted);
+    run.is_sound() && !run.cut && sentinels.iter().any(held)
 }
 
 /// Whether every expected test ended as it must. Gives the names of those that did not.
@@ -308,10 +344,11 @@ fn tests_hold(
             .map(|(count, reason)| reason(count)),
     );
     let runs = [Some(evidence.suite), evidence.sentinels];
+    // A bound that was hit may be why a test failed, also where the run went on.
     let cut: BTreeSet<Hit> = runs
         .into_iter()
         .flatten()
-        .filter(|run| run.cut)
+        .filter(|run| run.cut || failing + guards > 0)
         .flat_map(|run| run.hits.iter().copied())
         .collect();
     reasons.extend(cut.into_iter().map(Reason::Limit));
@@ -346,6 +383,7 @@ fn conditions_hold(evidence: &Evidence<'_>, verdict: Verdict, reasons: &mut Vec<
         reasons.push(Reason::Verdict {
             have: verdict,
             need: plan.verdict,
+            apart: evidence.ceiling >= plan.verdict && evidence.company.is_none(),
         });
     }
 }

@@ -1,7 +1,7 @@
 //! Patches that try to be accepted without being right, against `cargo`.
 
-use crate::grade_kit::{Bench, CROSSCHECKED, Case, File, execute, outcome_of, word};
-use hangar::model::outcome::{FailureClass, Outcome};
+use crate::grade_kit::{Bench, Case, File, execute, outcome_of, word};
+use hangar::model::outcome::{FailureClass, Outcome, Verdict};
 use hangar::model::plan::Framework;
 
 const MANIFEST: &str = "[package]\nname = \"calc\"\nversion = \"0.1.0\"\nedition = \"2021\"\n";
@@ -35,7 +35,7 @@ pub(crate) fn case() -> Case<'static> {
         base: BASE,
         sealed: SEALED,
         map: MAP,
-        tune: |suite| suite.plan.verdict = CROSSCHECKED,
+        tune: |suite| suite.plan.verdict = Verdict::Report,
     }
 }
 
@@ -54,7 +54,19 @@ fn refused(patch: &[File<'_>], allowed: &[&str]) {
 fn the_honest_patch_is_accepted_and_the_wrong_one_is_not() {
     let good = case().grade(&[("src/lib.rs", GOOD)]);
     assert_eq!(word(&good), "accepted", "{:?}", good.reasons);
-    assert_eq!(good.verdict, CROSSCHECKED);
+    // Each test is a process of its own: no sentinel meets what another test brought in.
+    assert_eq!(good.verdict, Verdict::Report);
+    let strict = Case {
+        tune: |suite| suite.plan.verdict = Verdict::Crosschecked,
+        ..case()
+    };
+    let strict = strict.grade(&[("src/lib.rs", GOOD)]);
+    assert_eq!(word(&strict), "not accepted");
+    assert!(
+        strict.reasons[0]
+            .to_string()
+            .contains("a process of its own")
+    );
     let wrong = case().grade(&[("src/lib.rs", WRONG)]);
     assert_eq!(word(&wrong), "not accepted", "{:?}", wrong.reasons);
     assert_eq!(wrong.counts.failed, 2);

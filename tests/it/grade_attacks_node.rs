@@ -138,6 +138,71 @@ fn patched_assertions_and_equal_objects_are_caught_by_the_sentinel() {
     refused(context, &["not accepted"]);
 }
 
+/// A sentinel that asserts something wrong and loads nothing of the project.
+const APART: &str = "const { test } = require('node:test');\nconst assert = require('node:assert');\n\
+    test('odd', () => assert.equal(1, 2));\n";
+
+#[test]
+#[ignore = "heavy: needs node"]
+fn a_sentinel_that_loads_nothing_meets_what_the_tests_load() {
+    let sealed = [
+        SEALED[0],
+        (
+            "tests/sub.test.js",
+            "const { test } = require('node:test');\nconst assert = require('node:assert');\n\
+             const calc = require('../old.js');\n\
+             test('sub', () => {\n  const got = calc.sub(3, 1);\n  assert.equal(got, 2);\n});\n",
+        ),
+        ("tests/odd.test.js", APART),
+    ];
+    let base = [BASE[0], ("old.js", "exports.sub = () => 0;\n")];
+    let case = Case {
+        base: &base,
+        sealed: &sealed,
+        map: r#"{"format": 1, "criteria": {"c1": ["tests/add.test.mjs > sum",
+            "tests/add.test.mjs > more > zero", "tests/add.test.mjs > more > deep",
+            "tests/sub.test.js > sub"]}, "sentinels": ["tests/odd.test.js > odd"]}"#,
+        ..case()
+    };
+    let bend = "require('node:assert').equal = () => {};";
+    for text in [
+        format!("exports.sub = () => 0;\n{bend}\n"),
+        format!("exports.sub = () => {{ {bend} return 0; }};\n"),
+    ] {
+        let judgement = case.grade(&[("calc.mjs", GOOD), ("old.js", &text)]);
+        assert_eq!(word(&judgement), "void", "{text} {:?}", judgement.reasons);
+    }
+    let honest = "exports.sub = (a, b) => a - b;\n";
+    let good = case.grade(&[("calc.mjs", GOOD), ("old.js", honest)]);
+    assert_eq!(word(&good), "accepted", "{:?}", good.reasons);
+    assert_eq!(good.verdict, CROSSCHECKED);
+}
+
+#[test]
+#[ignore = "heavy: needs node"]
+fn a_file_that_can_not_be_loaded_before_another_lowers_the_verdict() {
+    let sealed = [
+        (
+            "tests/add.test.js",
+            "const { test } = require('node:test');\nconst assert = require('node:assert');\n\
+             if (process.argv[1] !== __filename) throw new Error('not alone');\n\
+             test('sum', async () => {\n  const { add } = await import('../calc.mjs');\n  \
+             assert.equal(add(2, 3), 5);\n});\n",
+        ),
+        ("tests/odd.test.js", APART),
+    ];
+    let case = Case {
+        sealed: &sealed,
+        map: r#"{"format": 1, "criteria": {"c1": ["tests/add.test.js > sum"]},
+            "sentinels": ["tests/odd.test.js > odd"]}"#,
+        tune: |suite| suite.plan.verdict = hangar::model::outcome::Verdict::Report,
+        ..case()
+    };
+    let good = case.grade(&[("calc.mjs", GOOD)]);
+    assert_eq!(word(&good), "accepted", "{:?}", good.reasons);
+    assert_eq!(good.verdict, hangar::model::outcome::Verdict::Report);
+}
+
 #[test]
 #[ignore = "heavy: needs node"]
 fn the_channel_is_out_of_reach_of_the_code() {

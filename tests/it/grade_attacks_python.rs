@@ -270,6 +270,58 @@ fn patched_frameworks_are_caught_by_the_sentinel() {
     refused(&[("calc.py", stack)], &["void", "not accepted"]);
 }
 
+/// Cases whose sentinel touches nothing of the project.
+fn apart(case: &Case<'_>, run: impl Fn(&Case<'_>)) {
+    let odd = "import unittest\n\nclass Odd(unittest.TestCase):\n    def test_odd(self):\n        \
+               self.assertEqual(40 + 2, 9177)\n";
+    let sealed = [case.sealed[0], ("tests/test_odd.py", odd)];
+    let map = case
+        .map
+        .replace("odd.py::test_odd", "odd.py::Odd::test_odd");
+    run(&Case {
+        framework: case.framework,
+        base: case.base,
+        sealed: &sealed,
+        map: &map,
+        tune: case.tune,
+    });
+}
+
+#[test]
+#[ignore = "heavy: needs python3 with pytest"]
+fn a_sentinel_that_touches_nothing_meets_what_the_tests_called() {
+    let bend = "import unittest\n    \
+        unittest.TestCase._getAssertEqualityFunc = lambda *a: lambda *b, **k: None\n    ";
+    let text = format!("def add(a, b):\n    {bend}return 0\n");
+    let unittest = &cases()[1];
+    apart(unittest, |case| {
+        let judgement = case.grade(&[("calc.py", &text)]);
+        assert_eq!(word(&judgement), "void", "{:?}", judgement.reasons);
+        let good = case.grade(&[("calc.py", GOOD)]);
+        assert_eq!(word(&good), "accepted", "{:?}", good.reasons);
+        assert_eq!(good.verdict, CROSSCHECKED);
+    });
+}
+
+/// What the threat model says under "Not defended": a value that equals everything passes where no
+/// sentinel can compare it, because the function did not exist when the tests were sealed.
+#[test]
+#[ignore = "heavy: needs python3 with pytest"]
+fn a_result_that_equals_everything_passes_where_no_sentinel_calls_for_it() {
+    let equal = "class Any:\n    def __eq__(self, other):\n        return True\n\
+        def add(a, b):\n    return Any()\n";
+    for case in cases() {
+        apart(&case, |case| {
+            let judgement = case.grade(&[("calc.py", equal)]);
+            assert_eq!(word(&judgement), "accepted", "{:?}", judgement.reasons);
+            assert_eq!(judgement.verdict, CROSSCHECKED);
+        });
+        // A sentinel that calls the function catches it.
+        let judgement = case.grade(&[("calc.py", equal)]);
+        assert_eq!(word(&judgement), "void", "{:?}", judgement.reasons);
+    }
+}
+
 #[test]
 #[ignore = "heavy: needs python3 with pytest"]
 fn records_written_by_the_code_are_void() {

@@ -25,6 +25,7 @@ struct World {
     ceiling: Verdict,
     suite: RunReport,
     sentinels: Option<RunReport>,
+    company: Option<Vec<RunReport>>,
     touched: usize,
     canary: Canary,
     trust: Trust,
@@ -66,6 +67,7 @@ impl World {
                 ("skip", Outcome::Skipped),
             ]),
             sentinels: Some(report(&[("fix", Outcome::Passed), ("s", ASSERTED)])),
+            company: Some(vec![report(&[("fix", Outcome::Passed), ("s", ASSERTED)])]),
             touched: 0,
             canary: Canary::Clean,
             trust: Trust::Sealed,
@@ -83,6 +85,7 @@ impl World {
             ceiling: self.ceiling,
             suite: &self.suite,
             sentinels: self.sentinels.as_ref(),
+            company: self.company.as_deref(),
             touched: self.touched,
             canary: self.canary,
             trust: self.trust,
@@ -103,6 +106,7 @@ fn set(name: &str, outcome: Outcome) -> Judgement {
     World::with(|world| {
         world.suite.outcomes.insert(id(name), outcome);
         world.sentinels = Some(report(&[("s", ASSERTED)]));
+        world.company = Some(Vec::new());
     })
 }
 
@@ -216,6 +220,72 @@ fn crosschecked_needs_a_sentinel_that_failed_by_assertion() {
 }
 
 #[test]
+fn crosschecked_needs_sentinels_that_held_where_the_code_had_been_used() {
+    let lowered: [fn(&mut World); 4] = [
+        // Each test is a process of its own.
+        |world| world.company = None,
+        |world| world.company = Some(vec![report(&[("fix", Outcome::Passed)])]),
+        |world| {
+            let error = Outcome::Failed(FailureClass::Error);
+            world.company = Some(vec![report(&[("fix", Outcome::Passed), ("s", error)])]);
+        },
+        |world| {
+            let run = &mut world.company.as_mut().unwrap()[0];
+            run.outcomes.remove(&id("fix"));
+            run.faults.insert(Fault::Absent(1));
+        },
+    ];
+    for lower in lowered {
+        let judgement = World::with(lower);
+        assert_eq!(judgement.verdict, Verdict::Report);
+        assert!(!judgement.accepted && judgement.void.is_none());
+        let judgement = World::with(|world| {
+            lower(world);
+            world.plan.verdict = Verdict::Report;
+        });
+        assert!(judgement.accepted, "{:?}", judgement.reasons);
+    }
+    let apart = World::with(|world| world.company = None);
+    assert!(
+        apart.reasons[0]
+            .to_string()
+            .contains("a process of its own")
+    );
+}
+
+#[test]
+fn frameworks_whose_tests_are_apart_are_those_without_company() {
+    for framework in hangar::grade::adapter::ALL {
+        let bench = crate::grade_kit::Bench::new(framework, &[], &[]);
+        let company = bench.adapter().company(&bench.suite, &[], &[]);
+        let apart = hangar::grade::adapter::tests_are_apart(framework);
+        assert_eq!(company.is_none(), apart, "{framework}");
+        let best = |sentinels| hangar::grade::adapter::best_verdict(framework, sentinels);
+        assert!(best(false) <= Verdict::Report, "{framework}");
+        assert_eq!(best(true) == Verdict::Crosschecked, !apart, "{framework}");
+    }
+}
+
+#[test]
+fn what_bends_the_process_of_the_suite_is_caught_there() {
+    let forged = World::with(|world| {
+        let run = &mut world.company.as_mut().unwrap()[0];
+        run.outcomes.insert(id("s"), Outcome::Passed);
+    });
+    assert_eq!(forged.void, Some(Void::Forged));
+    let unstable = World::with(|world| {
+        let run = &mut world.company.as_mut().unwrap()[0];
+        run.outcomes.insert(id("fix"), ASSERTED);
+    });
+    assert_eq!(unstable.void, Some(Void::Unstable));
+    let fault = World::with(|world| {
+        let run = &mut world.company.as_mut().unwrap()[0];
+        run.faults.insert(Fault::NotOurs);
+    });
+    assert_eq!(fault.void, Some(Void::Sources));
+}
+
+#[test]
 fn an_adapter_or_a_sandbox_can_only_lower_the_verdict() {
     let low = World::with(|world| world.ceiling = Verdict::Exit);
     assert_eq!(low.verdict, Verdict::Exit);
@@ -243,6 +313,17 @@ fn a_limit_is_a_fail_and_not_void() {
     });
     assert_eq!(judgement.reasons, [Reason::Limit(Hit::Time)]);
     assert!(judgement.void.is_none() && !judgement.accepted);
+    // One that was hit while tests failed may be why, and is said.
+    let killed = World::with(|world| {
+        world.suite.hits.insert(Hit::Memory);
+        world.suite.outcomes.insert(id("fix"), ASSERTED);
+        world.sentinels = Some(report(&[("s", ASSERTED)]));
+        world.company = Some(Vec::new());
+    });
+    assert_eq!(
+        killed.reasons,
+        [Reason::Failing(1), Reason::Limit(Hit::Memory)]
+    );
     // A bound that was hit without consequence is recorded and no more.
     let noisy = World::with(|world| {
         world.suite.hits.insert(Hit::Output);
@@ -321,6 +402,7 @@ proptest! {
         };
         let judgement = World::with(|world| {
             world.sentinels = Some(report(&[("s", ASSERTED)]));
+            world.company = Some(Vec::new());
             for (name, word) in ["fix", "new", "guard", "skip"].iter().zip(&words) {
                 match outcome(*word) {
                     Some(outcome) => world.suite.outcomes.insert(id(name), outcome),

@@ -133,8 +133,12 @@ impl Bench {
 
     /// Runs tests and reads what they left.
     pub(crate) fn run(&self, ids: &[TestId]) -> RunReport {
+        self.finish(ids, self.adapter().run(&self.suite, ids))
+    }
+
+    fn finish(&self, ids: &[TestId], calls: Vec<Call>) -> RunReport {
         let mut done = Vec::new();
-        for call in self.adapter().run(&self.suite, ids) {
+        for call in calls {
             let raw = execute(&call);
             done.push((call, raw));
         }
@@ -245,24 +249,39 @@ impl Case<'_> {
 
     /// Grades a patch with plain processes: the suite alone, then the sentinels among all others.
     pub(crate) fn grade(&self, patch: &[File<'_>]) -> Judgement {
-        self.grade_with(|bench, ids| {
+        self.grade_with(|bench, ids, make| {
             bench.lay(patch, true);
-            (bench.run(ids), true)
+            (bench.finish(ids, make(&bench.suite)), true)
         })
     }
 
-    /// Grades with another way to run tests. It tells whether the sealed files stayed the same.
+    /// Grades with another way to run the calls for a suite. It tells whether the sealed files stayed
+    /// the same.
     pub(crate) fn grade_with(
         &self,
-        mut run: impl FnMut(&Bench, &[TestId]) -> (RunReport, bool),
+        mut run: impl FnMut(&Bench, &[TestId], &dyn Fn(&Suite) -> Vec<Call>) -> (RunReport, bool),
     ) -> Judgement {
         let (bench, criteria) = self.bench();
+        let adapter = bench.adapter();
         let expected: Vec<TestId> = criteria.expected().into_iter().collect();
-        let (suite, intact) = run(&bench, &expected);
+        let (suite, intact) = run(&bench, &expected, &|suite| adapter.run(suite, &expected));
         let mut sample = expected.clone();
         sample.extend(criteria.sentinels().iter().cloned());
         sample.rotate_right(1);
-        let sentinels = (!criteria.sentinels().is_empty()).then(|| run(&bench, &sample).0);
+        let sentinels = (!criteria.sentinels().is_empty())
+            .then(|| run(&bench, &sample, &|suite| adapter.run(suite, &sample)).0);
+        let passed = |outcome: &Outcome| matches!(outcome, Outcome::Passed | Outcome::Skipped);
+        let fine = suite.is_sound() && suite.outcomes.values().all(passed);
+        let before: Vec<TestId> = expected.iter().filter(|_| fine).cloned().collect();
+        let companions = |suite: &Suite| adapter.company(suite, &before, criteria.sentinels());
+        let company: Option<Vec<RunReport>> = companions(&bench.suite).map(|all| {
+            let ids = all.iter().map(|one| one.ids.clone()).enumerate();
+            ids.map(|(at, ids)| {
+                let one = |suite: &Suite| vec![companions(suite).unwrap().remove(at).call];
+                run(&bench, &ids, &one).0
+            })
+            .collect()
+        });
         let base: BTreeMap<TestId, BaseStatus> = expected
             .iter()
             .map(|id| (id.clone(), BaseStatus::Fails))
@@ -274,6 +293,7 @@ impl Case<'_> {
             ceiling: bench.adapter().ceiling(),
             suite: &suite,
             sentinels: sentinels.as_ref(),
+            company: company.as_deref(),
             touched: 0,
             canary: Canary::Clean,
             trust: Trust::Sealed,

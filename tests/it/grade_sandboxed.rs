@@ -100,7 +100,7 @@ fn give(folder: &Path) -> Vec<(PathBuf, Digest)> {
 }
 
 /// Runs tests of the tree in `bench` in one sandbox. Also: whether its files stayed the same.
-fn run(bench: &Bench, ids: &[TestId]) -> (RunReport, bool) {
+fn run(bench: &Bench, ids: &[TestId], make: &dyn Fn(&Suite) -> Vec<Call>) -> (RunReport, bool) {
     let (suite, mut mounts) = inside(&bench.suite);
     let tree = &bench.suite.layout.src;
     let before = give(tree);
@@ -108,7 +108,7 @@ fn run(bench: &Bench, ids: &[TestId]) -> (RunReport, bool) {
         host: tree.clone(),
         inside: suite.layout.src.clone(),
     });
-    let calls = bench.adapter().run(&suite, ids);
+    let calls = make(&suite);
     let spec = Spec {
         mounts,
         files: files(bench, &suite),
@@ -204,9 +204,9 @@ fn raw(step: StepOutcome) -> Raw {
 }
 
 fn grade(case: &Case<'_>, patch: &[File<'_>]) -> Judgement {
-    case.grade_with(|bench, ids| {
+    case.grade_with(|bench, ids, make| {
         bench.lay(patch, false);
-        run(bench, ids)
+        run(bench, ids, make)
     })
 }
 

@@ -6,13 +6,15 @@ use crate::flow;
 use crate::flow::stage::{self, Decision};
 use crate::flow::subject::Subject;
 use crate::flow::verdict::{self, Author, Graded};
+use crate::grade::adapter::tests_are_apart;
 use crate::grade::protect::guarded;
 use crate::model::digest::Digest;
-use crate::model::grade::{GradeCounts, Timing};
+use crate::model::grade::{Grade, GradeCounts, Timing};
 use crate::model::ids::TaskId;
 use crate::model::manifest::Manifest;
 use crate::model::object_id::ObjectId;
 use crate::model::outcome::{Secrecy, Trust, Verdict};
+use crate::model::plan::Framework;
 use crate::model::task::Flow;
 use crate::store::Store;
 use crate::store::dossier::{Dossier, Held};
@@ -41,6 +43,9 @@ pub struct GradeView {
     pub trust: Trust,
     /// How the outcomes were learnt.
     pub verdict: Verdict,
+    /// Why the verdict is below `crosschecked` although sentinels held.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verdict_why: Option<String>,
     /// How well the tests were hidden from the author.
     pub secrecy: Secrecy,
     /// Numbers.
@@ -58,6 +63,9 @@ pub struct GradeView {
     pub grade: Option<Digest>,
     /// Patch id.
     pub patch: Digest,
+    /// Whether the patch changes nothing: what was graded is the task's base.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub unchanged: bool,
     /// Sandbox provider.
     pub provider: String,
     /// Protected paths that the patch touches beyond the plan.
@@ -220,6 +228,21 @@ pub fn subject_of_commit(
     Ok(Subject::new(&store.repo, base, applied.tree)?)
 }
 
+/// Why sentinels that held did not make the verdict `crosschecked`.
+fn verdict_why(grade: &Grade, framework: Framework) -> Option<&'static str> {
+    let counts = grade.counts;
+    let held = counts.sentinels > 0 && counts.sentinels_held == counts.sentinels;
+    if !held || !grade.accepted || grade.verdict >= Verdict::Crosschecked {
+        None
+    } else if tests_are_apart(framework) {
+        Some(
+            "each test is a process of its own, so no sentinel shared one with the code under test",
+        )
+    } else {
+        Some("a sentinel did not fail as it must behind the tests, or they could not run beside it")
+    }
+}
+
 fn view(graded: &Graded, subject: &Subject, seal: &Held<Manifest>, approved: bool) -> GradeView {
     let grade = &graded.grade;
     GradeView {
@@ -228,6 +251,7 @@ fn view(graded: &Graded, subject: &Subject, seal: &Held<Manifest>, approved: boo
         void: grade.void,
         trust: grade.trust,
         verdict: grade.verdict,
+        verdict_why: verdict_why(grade, seal.value().plan.framework).map(str::to_owned),
         secrecy: grade.secrecy,
         counts: grade.counts,
         reasons: grade.reasons.clone(),
@@ -236,6 +260,7 @@ fn view(graded: &Graded, subject: &Subject, seal: &Held<Manifest>, approved: boo
         approved,
         grade: graded.digest,
         patch: grade.subject.patch,
+        unchanged: subject.tree == subject.base_tree,
         provider: grade.sandbox.provider.clone(),
         protected_touched: grade.protected_touched.clone(),
         guarded: guarded(&subject.changes()),

@@ -26,7 +26,7 @@ pub struct GradeArgs {
     /// Which task.
     #[command(flatten)]
     pub task: TaskArg,
-    /// Revision with the patch: compared with its merge base with the task's base
+    /// Revision with the patch: compared with its merge base with the task's base [default: HEAD]
     #[arg(long, value_name = "REV", conflicts_with = "patch")]
     pub rev: Option<String>,
     /// Patch file that applies to the task's base (`-` is standard input)
@@ -85,7 +85,10 @@ fn text(view: &GradeView) -> String {
             counts.passed, counts.expected, counts.failed, counts.skipped, counts.missing
         ),
         format!("trust      {}", view.trust),
-        format!("verdict    {}", view.verdict),
+        match &view.verdict_why {
+            Some(why) => format!("verdict    {} ({why})", view.verdict),
+            None => format!("verdict    {}", view.verdict),
+        },
         format!("secrecy    {}", view.secrecy),
         format!(
             "version    {} ({}{})",
@@ -100,6 +103,9 @@ fn text(view: &GradeView) -> String {
             "sentinels  {} of {} failed as they must",
             counts.sentinels_held, counts.sentinels
         ));
+    }
+    if view.unchanged {
+        lines.push("patch      empty: this is the task's base as it is".into());
     }
     lines.extend(
         view.reasons

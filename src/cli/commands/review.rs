@@ -7,6 +7,7 @@ use crate::app::acceptance::review::{self, Card, CardTest, Turn, Wanted};
 use crate::base::words::count;
 use crate::cli::args::MaybeTaskArg;
 use crate::cli::{CliError, ExitStatus, context::Context};
+use crate::grade::adapter::best_verdict;
 use crate::model::manifest::{BaseStatus, Writer};
 use crate::ui::{Label, Printer, escape, paint};
 use clap::Args;
@@ -474,5 +475,12 @@ fn plan(card: &Card, out: &mut Vec<String>) {
         "least",
         &format!("trust {}, verdict {}", plan.trust, plan.verdict),
     );
+    let best = best_verdict(plan.framework, card.counts.sentinels > 0);
+    let enough = if best < plan.verdict {
+        ", so no patch can be accepted"
+    } else {
+        ""
+    };
+    field("at best", &format!("verdict {best}{enough}"));
     field("timeout", &format!("{} s", plan.limits.timeout));
 }

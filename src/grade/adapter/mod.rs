@@ -61,6 +61,15 @@ pub struct Proposal {
     pub tests: Vec<String>,
 }
 
+/// Sentinels behind tests of the suite, in one process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Company {
+    /// Every test that is asked for, sentinels included.
+    pub ids: Vec<TestId>,
+    /// What runs them.
+    pub call: Call,
+}
+
 /// One test framework.
 pub trait Adapter: Sync {
     /// Which one.
@@ -105,6 +114,17 @@ pub trait Adapter: Sync {
     /// Calls that run these tests, in order, in one file tree.
     fn run(&self, suite: &Suite, ids: &[TestId]) -> Vec<Call>;
 
+    /// Calls that run the sentinels behind `before`, tests of the suite that passed or were skipped:
+    /// each in a process in which the code under test was loaded and called as those tests do it, so
+    /// that what it does to its process meets a sentinel. Each tested file is met by each sentinel.
+    /// `None`: every test is a process of its own, and no sentinel can meet what another test met.
+    fn company(
+        &self,
+        suite: &Suite,
+        before: &[TestId],
+        sentinels: &[TestId],
+    ) -> Option<Vec<Company>>;
+
     /// Reads what the calls of [`Adapter::run`] left. Calls that were never started are left out by
     /// the caller; their tests count as absent, which is why `ids` is given again.
     fn read(&self, suite: &Suite, ids: &[TestId], calls: &[(Call, Raw)]) -> RunReport;
@@ -131,6 +151,25 @@ pub const fn one_test(framework: Framework) -> &'static str {
         Framework::Node => "node --test FILE",
         Framework::Tap => "the file itself, or its interpreter with the file",
         Framework::Exec => "the file itself: exit status 0 passes, 77 skips, anything else fails",
+    }
+}
+
+/// Whether every test, or file of tests, is a process of its own that a sentinel never shares, so that
+/// [`Adapter::company`] gives none.
+pub const fn tests_are_apart(framework: Framework) -> bool {
+    matches!(
+        framework,
+        Framework::Cargo | Framework::Tap | Framework::Exec
+    )
+}
+
+/// The best verdict that a grade can reach with this framework, with or without sentinels.
+pub fn best_verdict(framework: Framework, sentinels: bool) -> Verdict {
+    let ceiling = adapter(framework).ceiling();
+    if sentinels && !tests_are_apart(framework) {
+        ceiling
+    } else {
+        ceiling.min(Verdict::Report)
     }
 }
 

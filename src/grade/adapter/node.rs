@@ -2,7 +2,7 @@
 //! process, where the code under test is never loaded, and writes outcomes to descriptor 3.
 //! Ids: `file > describe > test`.
 
-use super::{Adapter, Listing, Missing, Proposal, Unlistable, js_scan};
+use super::{Adapter, Company, Listing, Missing, Proposal, Unlistable, js_scan};
 use crate::grade::call::{Call, End, Layout, Raw, Script, Tool};
 use crate::grade::frames::{self, Frame};
 use crate::grade::manifest::{Tree, has_extension};
@@ -20,6 +20,9 @@ use std::time::Duration;
 pub(super) struct Node;
 
 const REPORTER: &str = "report.mjs";
+const FIRST: &str = "first.mjs";
+/// Names the file that is loaded before the one that runs.
+const FIRST_VARIABLE: &str = "FIRST";
 const PREFLIGHT: &str = "needs.mjs";
 const EXTENSIONS: [&str; 6] = ["js", "mjs", "cjs", "ts", "mts", "cts"];
 
@@ -94,6 +97,10 @@ impl Adapter for Node {
             Script {
                 path: layout.runners.join(REPORTER),
                 text: include_str!("../runners/node_report.mjs"),
+            },
+            Script {
+                path: layout.runners.join(FIRST),
+                text: include_str!("../runners/node_first.mjs"),
             },
             Script {
                 path: layout.runners.join(PREFLIGHT),
@@ -175,40 +182,36 @@ impl Adapter for Node {
     }
 
     fn run(&self, suite: &Suite, ids: &[TestId]) -> Vec<Call> {
-        let mut files: Vec<&str> = Vec::new();
-        for id in ids {
-            if let Some(file) = self.file_of(suite, id)
-                && !files.contains(&file)
-            {
-                files.push(file);
-            }
-        }
+        let files = files_of(suite, ids);
         if files.is_empty() {
             return Vec::new();
         }
-        let mut argv: Vec<OsString> = vec![suite.tools.path("node").into()];
-        argv.extend(suite.plan.options.iter().map(OsString::from));
-        argv.extend(
-            suite
-                .plan
-                .plugins
-                .iter()
-                .map(|plugin| format!("--import={plugin}").into()),
-        );
-        let reporter = suite.layout.runners.join(REPORTER);
-        argv.push("--test".into());
-        argv.push(format!("--test-reporter={}", reporter.display()).into());
-        argv.push("--test-reporter-destination=stdout".into());
-        argv.extend(files.iter().map(|file| suite.inside(file).into()));
-        let mut call = suite.call(argv, ids, suite.timeout());
-        call.channel = true;
-        call.stdin = serde_json::json!({
-            "nonce": call.nonce,
-            "root": suite.layout.src.to_string_lossy(),
-        })
-        .to_string()
-        .into_bytes();
-        vec![call]
+        vec![invocation(suite, ids, &files, None)]
+    }
+
+    // Each file is a process of its own, so a sentinel's file is run with a file of the suite loaded
+    // before it: node runs the tests of both in the order in which they were defined.
+    fn company(
+        &self,
+        suite: &Suite,
+        before: &[TestId],
+        sentinels: &[TestId],
+    ) -> Option<Vec<Company>> {
+        let mut out = Vec::new();
+        for first in files_of(suite, before) {
+            for file in files_of(suite, sentinels) {
+                let own = |id: &&TestId| self.file_of(suite, id) == Some(first);
+                let wrong = |id: &&TestId| self.file_of(suite, id) == Some(file);
+                let asked = before.iter().filter(own);
+                let ids: Vec<TestId> = asked
+                    .chain(sentinels.iter().filter(wrong))
+                    .cloned()
+                    .collect();
+                let call = invocation(suite, &ids, &[file], Some(first));
+                out.push(Company { ids, call });
+            }
+        }
+        Some(out)
     }
 
     fn read(&self, suite: &Suite, ids: &[TestId], calls: &[(Call, Raw)]) -> RunReport {
@@ -262,6 +265,54 @@ impl Adapter for Node {
         }
         builder.finish()
     }
+}
+
+/// Files that hold these tests, each once, in the order of the tests.
+fn files_of<'a>(suite: &'a Suite, ids: &[TestId]) -> Vec<&'a str> {
+    let mut files: Vec<&str> = Vec::new();
+    for id in ids {
+        if let Some(file) = Node.file_of(suite, id)
+            && !files.contains(&file)
+        {
+            files.push(file);
+        }
+    }
+    files
+}
+
+/// One start of `node --test`. `first` is loaded in the process of each file before the file is.
+fn invocation(suite: &Suite, ids: &[TestId], files: &[&str], first: Option<&str>) -> Call {
+    let mut argv: Vec<OsString> = vec![suite.tools.path("node").into()];
+    argv.extend(suite.plan.options.iter().map(OsString::from));
+    argv.extend(
+        suite
+            .plan
+            .plugins
+            .iter()
+            .map(|plugin| format!("--import={plugin}").into()),
+    );
+    if first.is_some() {
+        let script = suite.layout.runners.join(FIRST);
+        argv.push(format!("--import={}", script.display()).into());
+    }
+    let reporter = suite.layout.runners.join(REPORTER);
+    argv.push("--test".into());
+    argv.push(format!("--test-reporter={}", reporter.display()).into());
+    argv.push("--test-reporter-destination=stdout".into());
+    argv.extend(files.iter().map(|file| suite.inside(file).into()));
+    let mut call = suite.call(argv, ids, suite.timeout());
+    if let Some(first) = first {
+        call.env
+            .insert(FIRST_VARIABLE.into(), suite.inside(first).into());
+    }
+    call.channel = true;
+    call.stdin = serde_json::json!({
+        "nonce": call.nonce,
+        "root": suite.layout.src.to_string_lossy(),
+    })
+    .to_string()
+    .into_bytes();
+    call
 }
 
 /// The names that `node --test` looks for by itself, and `.spec.`; TypeScript too.

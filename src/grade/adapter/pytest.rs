@@ -1,7 +1,7 @@
 //! `pytest`: our plugin takes outcomes from the exceptions and writes them to descriptor 3.
 //! Ids: `tests/test_x.py::Class::test_y`, without parameters.
 
-use super::{Adapter, Listing, Missing, Proposal, Unlistable, python};
+use super::{Adapter, Company, Listing, Missing, Proposal, Unlistable, python};
 use crate::grade::call::{Call, Layout, Raw, Script, Tool};
 use crate::grade::manifest::Tree;
 use crate::grade::report::RunReport;
@@ -116,6 +116,17 @@ impl Adapter for Pytest {
             return Vec::new();
         }
         vec![run(suite, "run", ids, &python::files_of(ids))]
+    }
+
+    fn company(
+        &self,
+        suite: &Suite,
+        before: &[TestId],
+        sentinels: &[TestId],
+    ) -> Option<Vec<Company>> {
+        Some(python::company(before, sentinels, |ids| {
+            self.run(suite, ids)
+        }))
     }
 
     fn read(&self, suite: &Suite, ids: &[TestId], calls: &[(Call, Raw)]) -> RunReport {
