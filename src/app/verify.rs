@@ -61,6 +61,8 @@ impl Answer {
 /// What a name means.
 enum Target {
     Task(TaskId),
+    /// Tasks that can't be read: one of them may have the name, and none of the others has.
+    Unreadable(Vec<TaskId>),
     Revision(ObjectId),
 }
 
@@ -76,7 +78,7 @@ pub fn verify(here: &Here, subject: Subject<'_>) -> Result<Answer, Error> {
     };
     let under = match &target {
         Some(Target::Revision(commit)) => Some(*commit),
-        Some(Target::Task(_)) | None => None,
+        Some(Target::Task(_) | Target::Unreadable(_)) | None => None,
     };
     let mut faults = Vec::new();
     let mut links = vec![policy_link(&store, &mut faults)];
@@ -86,6 +88,11 @@ pub fn verify(here: &Here, subject: Subject<'_>) -> Result<Answer, Error> {
     match target {
         None => all(&store, &identities, &mut answer)?,
         Some(Target::Task(id)) => answer.tasks.push(verify::verify(&store, &id, &identities)?),
+        Some(Target::Unreadable(ids)) => {
+            for id in ids {
+                answer.tasks.push(verify::verify(&store, &id, &identities)?);
+            }
+        }
         Some(Target::Revision(commit)) => {
             revision(here, &store, commit, &identities, &mut answer)?;
         }
@@ -219,9 +226,15 @@ fn resolve(store: &Store, name: &str) -> Result<Target, Error> {
             "`{name}` is both the task {} and a revision; give the task's whole id ({id}) or the whole name (refs/heads/…)",
             id.short()
         ))),
-        (None, None) => Err(Error::invalid(format!(
-            "`{name}` is neither a task nor a revision of this repository"
-        ))),
+        (None, None) => {
+            let damaged = unreadable(store)?;
+            if damaged.is_empty() {
+                return Err(Error::invalid(format!(
+                    "`{name}` is neither a task nor a revision of this repository"
+                )));
+            }
+            Ok(Target::Unreadable(damaged))
+        }
     }
 }
 
@@ -247,6 +260,15 @@ fn find_task(store: &Store, name: &str) -> Result<Option<TaskId>, Error> {
         .into());
     }
     Ok(found.pop().map(|(id, _)| id))
+}
+
+/// Tasks whose history can't be read, and whose external key is therefore not known.
+fn unreadable(store: &Store) -> Result<Vec<TaskId>, Error> {
+    let failed = |store: &Store, (id, tip): &(TaskId, ObjectId)| {
+        Ok::<_, Error>(store.task_at(id, *tip).is_err().then(|| id.clone()))
+    };
+    let found = store.map_all(&store.task_refs()?, failed, &mut |_| {})?;
+    Ok(found.into_iter().flatten().collect())
 }
 
 fn all(store: &Store, identities: &[Identity], answer: &mut Answer) -> Result<(), Error> {

@@ -121,10 +121,15 @@ fn fault(fault: &Fault) -> String {
         ""
     };
     let place = fault.place.as_deref().unwrap_or(fault.link.as_str());
+    // Some say themselves where they are.
+    let place = if fault.what.contains(place) {
+        String::new()
+    } else {
+        format!("{}: ", escape::line(place))
+    };
     format!(
-        "      {} {}: {}{when}",
+        "      {} {place}{}{when}",
         paint(Label::Bad, "fault:"),
-        escape::line(place),
         escape::line(&fault.what)
     )
 }

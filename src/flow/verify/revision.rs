@@ -300,15 +300,23 @@ fn own_patch(
 }
 
 /// What the revision's patch is taken against: where it left the branch that it was cut from; where
-/// that branch holds it already, its first parent.
+/// that branch holds it already, its first parent. Of a merge that goes on from a commit of the
+/// branch (what a merge button makes) it is that commit, whichever tip of the branch holds it.
 fn compared_with(
     store: &Store,
     commit: ObjectId,
     upstream: &Upstream<'_>,
 ) -> Result<Option<ObjectId>, Error> {
     let own = store.repo.read_commit(commit)?;
-    let text = String::from_utf8_lossy(&own.message);
-    let named = trailer(&text, TASK_TRAILER).and_then(|id| id.parse::<TaskId>().ok());
+    // A merge's message names no task, the message of what it merges does.
+    let mut messages = vec![own.message.clone()];
+    if let [_, second] = own.parents[..] {
+        messages.push(store.repo.read_commit(second)?.message);
+    }
+    let named = messages.iter().find_map(|message| {
+        let text = String::from_utf8_lossy(message);
+        trailer(&text, TASK_TRAILER).and_then(|id| id.parse::<TaskId>().ok())
+    });
     let task = named
         .and_then(|id| store.task(&id).ok())
         .map(|history| history.task);
@@ -317,6 +325,13 @@ fn compared_with(
         .filter(|name| !name.is_empty());
     let mut tips = branch.map_or_else(Vec::new, |name| upstream(Some(&name)));
     tips.extend(upstream(None));
+    if let [first, _] = own.parents[..] {
+        for tip in &tips {
+            if store.repo.merge_base(first, *tip)? == Some(first) {
+                return Ok(Some(first));
+            }
+        }
+    }
     for tip in tips {
         if let Some(base) = store.repo.merge_base(commit, tip)? {
             let first = own.parents.first().copied();

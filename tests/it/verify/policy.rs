@@ -199,6 +199,21 @@ fn a_tampered_policy() {
 }
 
 #[test]
+fn an_external_key_under_a_policy_that_went_back_names_the_fault() {
+    let forged = Forged::honest();
+    let before = forged.git(&["rev-parse", "refs/hangar/policy"]);
+    next_policy(&forged, |_, _| {});
+    let id = forged.another("KAN-81", &Plot::default());
+    forged.verify(&["KAN-81"]).is_yes();
+    forged.git(&["update-ref", "refs/hangar/policy", &before]);
+    for name in ["KAN-81", id.as_str()] {
+        let answer = forged.verify(&[name]);
+        assert_eq!(answer.code, Some(1), "{name} {}", answer.text);
+        assert!(!answer.faults().is_empty(), "{name} {}", answer.text);
+    }
+}
+
+#[test]
 fn a_policy_that_is_not_the_pinned_one() {
     let forged = Forged::honest();
     let store = forged.store();

@@ -111,6 +111,59 @@ fn the_same_patch_on_another_base_is_rebased() {
     assert_eq!(answer_of(&answer), "no");
 }
 
+/// What a merge button makes, in a clone whose main branch is ahead of what the remote last showed.
+#[test]
+fn a_merge_of_the_delivered_branch_is_rebased_and_an_evil_merge_is_not() {
+    let forged = Forged::honest();
+    forged.git(&["update-ref", "refs/remotes/origin/main", "main"]);
+    commit(
+        &forged,
+        "other",
+        "main",
+        &[("other.txt", "x\n")],
+        "other work",
+    );
+    forged.git(&["reset", "-q", "--hard", "other"]);
+    let merge = |more: &[(&str, &str)]| {
+        forged.git(&["checkout", "-q", "-B", "merged", "main"]);
+        forged.git(&["merge", "-q", "--no-ff", "--no-commit", "hangar/KAN-80"]);
+        for (path, text) in more {
+            std::fs::write(forged.dir().join(path), text).unwrap();
+        }
+        forged.git(&["add", "-A"]);
+        forged.git(&["commit", "-q", "-m", "Merge pull request #12"]);
+        forged.git(&["checkout", "-q", "main"]);
+    };
+    merge(&[]);
+    let answer = forged.verify(&["merged"]);
+    answer.is_yes();
+    assert_eq!(answer_of(&answer), "rebased");
+    // The same on the main branch itself.
+    forged.git(&["branch", "-q", "-f", "keep", "main"]);
+    forged.git(&["reset", "-q", "--hard", "merged"]);
+    forged.verify(&["main"]).is_yes();
+    forged.git(&["reset", "-q", "--hard", "keep"]);
+    // A merge that changes more than what it merges.
+    for evil in [
+        ("extra.txt", "x\n"),
+        ("other.txt", "y\n"),
+        ("calc.sh", "exit 0\n"),
+    ] {
+        merge(&[evil]);
+        let answer = forged.verify(&["merged"]);
+        assert_eq!(answer.code, Some(1), "{evil:?} {}", answer.text);
+        assert_eq!(answer_of(&answer), "no");
+    }
+    // A right merge on top of a commit that the main branch does not hold.
+    commit(&forged, "evil", "main", &[("evil.sh", "x\n")], "quiet");
+    forged.git(&["checkout", "-q", "evil"]);
+    forged.git(&["merge", "-q", "--no-ff", "-m", "merge", "hangar/KAN-80"]);
+    forged.git(&["checkout", "-q", "main"]);
+    let answer = forged.verify(&["evil"]);
+    assert_eq!(answer.code, Some(1), "{}", answer.text);
+    assert_eq!(answer_of(&answer), "no");
+}
+
 #[test]
 fn a_revision_that_no_task_knows() {
     let forged = Forged::honest();
