@@ -41,6 +41,9 @@ pub struct ErrorBody {
     /// What to do next.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub hints: Vec<String>,
+    /// What was warned of before.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub warnings: Vec<String>,
 }
 
 impl CliError {
@@ -83,6 +86,13 @@ impl CliError {
         self
     }
 
+    /// Says first what the message is about.
+    #[must_use]
+    pub fn within(mut self, place: &str) -> Self {
+        self.message = format!("{place}: {}", self.message);
+        self
+    }
+
     /// The exit status.
     pub const fn status(&self) -> ExitStatus {
         self.status
@@ -107,14 +117,16 @@ impl CliError {
                 message: self.message.clone(),
                 causes,
                 hints: self.hints.clone(),
+                warnings: Vec::new(),
             },
         }
     }
 
     /// Writes it to stderr and returns the status.
     pub(super) fn show(&self, printer: &Printer) -> ExitStatus {
-        let document = self.document();
+        let mut document = self.document();
         if printer.is_json() {
+            document.error.warnings = printer.take_warnings();
             if let Ok(text) = serde_json::to_string_pretty(&document) {
                 printer.stderr(&format!("{text}\n"));
             }

@@ -7,6 +7,8 @@ use crate::model::authority::{Act, may};
 use crate::model::digest::Digest;
 use crate::model::event::Change;
 use crate::model::manifest::Manifest;
+use crate::model::policy::Actor;
+use crate::model::task::Task;
 use crate::store::Store;
 use crate::store::dossier::{Dossier, Held};
 use crate::store::identity::Identity;
@@ -54,6 +56,43 @@ pub fn refuse_agents<K: AsRef<std::ffi::OsStr>>(
     }
 }
 
+/// Refuses whoever may not decide about a task's tests.
+pub fn may_decide(actor: &Actor, task: &Task) -> Result<(), Error> {
+    if may(actor, Act::Decide, &task.requester) {
+        return Ok(());
+    }
+    Err(Error::refused(
+        format!("{} may not decide about this task", actor.name()),
+        format!(
+            "its requester {}, an approver or an admin can",
+            task.requester
+        ),
+    ))
+}
+
+/// Refuses a decision about a task that has ended.
+pub fn is_open(task: &Task) -> Result<(), Error> {
+    let state = task.state;
+    if !state.is_terminal() {
+        return Ok(());
+    }
+    Err(Error::refused(
+        format!("the task is {state}; there is nothing to decide"),
+        "see `hangar task show`",
+    ))
+}
+
+/// Refuses whoever may not allow the delivery of a patch.
+pub fn may_approve_patch(actor: &Actor, task: &Task) -> Result<(), Error> {
+    if may(actor, Act::ApprovePatch, &task.requester) {
+        return Ok(());
+    }
+    Err(Error::refused(
+        format!("{} may not approve a patch", actor.name()),
+        "an approver or an admin can",
+    ))
+}
+
 /// Signs a decision about a manifest.
 pub fn decide(
     store: &Store,
@@ -65,22 +104,8 @@ pub fn decide(
     look: Look,
 ) -> Result<Written, Error> {
     let task = &dossier.history.task;
-    if !may(&person.actor, Act::Decide, &task.requester) {
-        return Err(Error::refused(
-            format!("{} may not decide about this task", person.principal()),
-            format!(
-                "its requester {}, an approver or an admin can",
-                task.requester
-            ),
-        ));
-    }
-    let state = task.state;
-    if state.is_terminal() {
-        return Err(Error::refused(
-            format!("the task is {state}; there is nothing to decide"),
-            "see `hangar task show`",
-        ));
-    }
+    may_decide(&person.actor, task)?;
+    is_open(task)?;
     if action == Action::Approve && seal.value().text != task.text_digest() {
         return Err(Error::refused(
             "the task's text was edited after these tests were written",
@@ -137,13 +162,7 @@ pub fn approve_patch(
     person: &Identity<'_>,
     patch: Digest,
 ) -> Result<(), Error> {
-    let requester = &dossier.history.task.requester;
-    if !may(&person.actor, Act::ApprovePatch, requester) {
-        return Err(Error::refused(
-            format!("{} may not approve a patch", person.principal()),
-            "an approver or an admin can",
-        ));
-    }
+    may_approve_patch(&person.actor, &dossier.history.task)?;
     let change = Change::ApprovePatch { patch };
     store.change_task(dossier.id(), person, |_| Ok(vec![change.clone()]))?;
     Ok(())

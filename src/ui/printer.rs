@@ -57,6 +57,8 @@ pub struct Printer {
     sink: Mutex<Sink>,
     /// The progress line that was begun last.
     line: Mutex<Option<ProgressBar>>,
+    /// Warnings beside a JSON document: an error takes them, else they are told at the end.
+    held: Mutex<Vec<String>>,
 }
 
 impl Printer {
@@ -66,6 +68,7 @@ impl Printer {
             settings,
             sink: Mutex::default(),
             line: Mutex::default(),
+            held: Mutex::default(),
         }
     }
 
@@ -154,15 +157,26 @@ impl Printer {
         }
     }
 
-    /// Tells something on stderr, unless quiet.
+    /// Tells something on stderr, unless quiet. Beside a JSON document it is for a person at a terminal
+    /// only: a program reads stderr for the error.
     pub fn notice(&self, text: impl fmt::Display) {
-        if !self.settings.quiet {
+        if !self.settings.quiet && (!self.settings.json || Self::is_interactive()) {
             self.message(&text.to_string());
         }
     }
 
-    /// Warns on stderr, also when quiet.
+    /// Warns on stderr, also when quiet. Beside a JSON document it waits for the end.
     pub fn warn(&self, text: impl fmt::Display) {
+        if self.settings.json
+            && let Ok(mut held) = self.held.lock()
+        {
+            held.push(text.to_string());
+            return;
+        }
+        self.warn_now(text);
+    }
+
+    fn warn_now(&self, text: impl fmt::Display) {
         let text = format!("{} {text}", paint(Label::Warning, "warning:"));
         self.without_line(|| self.message(&text));
     }
@@ -206,8 +220,17 @@ impl Printer {
         let _ = stream.write_all(text.as_bytes());
     }
 
-    /// Trouble with stdout that was not a reader going away.
+    /// Warnings that wait, for the error that tells them.
+    pub fn take_warnings(&self) -> Vec<String> {
+        let held = self.held.lock().map(|mut held| std::mem::take(&mut *held));
+        held.unwrap_or_default()
+    }
+
+    /// Tells what waits, then trouble with stdout that was not a reader going away.
     pub fn finish(&self) -> Result<(), io::Error> {
+        for warning in self.take_warnings() {
+            self.warn_now(warning);
+        }
         let sink = self.sink.lock().map(|mut sink| std::mem::take(&mut *sink));
         match sink {
             Ok(Sink::Failed(error)) => Err(error),

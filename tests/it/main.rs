@@ -13,6 +13,7 @@ mod authority;
 mod badinput;
 mod badinput_places;
 mod cli_config;
+mod cli_decide;
 mod cli_flow;
 mod cli_help;
 mod cli_init;

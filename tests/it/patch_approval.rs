@@ -44,6 +44,10 @@ fn a_patch_that_changes_ci_waits_for_an_approver() {
         .success();
     assert_eq!(json(&show.stdout)["next"], "approve-patch");
 
+    // The approval of the tests was given; what waits is named.
+    let told = scene.hangar(&["approve", "KAN-80"]).success();
+    assert!(told.stdout.contains("--patch"), "{told}");
+
     let waits = json(&scene.hangar(&["run", "KAN-80", "--json"]).exits(6).stdout);
     assert_eq!(waits["stopped"], "waiting-for-patch-approval");
     let patch = waits["patch"].as_str().unwrap().to_owned();

@@ -10,6 +10,7 @@ use crate::model::approval::{Action, Approval};
 use crate::model::digest::Digest;
 use crate::model::ids::{Principal, TaskId};
 use crate::model::manifest::{Counts, Manifest};
+use crate::model::policy::Actor;
 use crate::store::Store;
 use crate::store::dossier::{Dossier, Held};
 use crate::store::identity::{Identity, holder};
@@ -50,6 +51,9 @@ pub struct Decided {
     pub by: Principal,
     /// Whether the same person had approved it before: nothing was signed this time.
     pub already: bool,
+    /// Whether what waits now is an approval of the patch.
+    #[serde(skip)]
+    pub patch_waits: bool,
     /// People whose approval of it counts now.
     pub have: u32,
     /// People that the policy asks for.
@@ -77,6 +81,11 @@ pub fn pending(here: &Here, task: Option<&str>, digest: Option<&str>) -> Result<
     let store = here.store()?;
     decide::refuse_agents(here.env.keys())?;
     let dossier = dossier(&store, task)?;
+    // Who may not is told so first, whatever else there is to say.
+    if let Some(actor) = known_actor(here, &store)? {
+        decide::may_decide(&actor, &dossier.history.task)?;
+    }
+    decide::is_open(&dossier.history.task)?;
     let seal = choose(&dossier, None)?;
     shown_last(&store, &dossier, seal.digest(), digest)?;
     Ok(Pending {
@@ -86,6 +95,15 @@ pub fn pending(here: &Here, task: Option<&str>, digest: Option<&str>) -> Result<
         manifest: seal.digest(),
         counts: seal.value().counts,
     })
+}
+
+/// Who would sign here, as the newest policy has it; `None` where it knows no key of this person. No
+/// key is opened.
+pub(super) fn known_actor(here: &Here, store: &Store) -> Result<Option<Actor>, Error> {
+    let found = here.keys(Some(&store.repo))?;
+    let known = choose_key(&found, store)
+        .and_then(|candidate| holder(store.policy.newest(), &candidate.public).ok());
+    Ok(known.map(|(actor, _)| actor))
 }
 
 /// Refuses a decision about something that this person did not see.
@@ -150,24 +168,25 @@ pub fn approved_already(here: &Here, pending: &Pending) -> Result<Option<Decided
     if !open || seal.digest() != pending.manifest {
         return Ok(None);
     }
-    let found = here.keys(Some(&store.repo))?;
-    let actor = choose_key(&found, &store)
-        .and_then(|candidate| holder(store.policy.newest(), &candidate.public).ok());
-    let Some((actor, _)) = actor else {
+    let Some(actor) = known_actor(here, &store)? else {
         return Ok(None);
     };
+    decide::may_decide(&actor, task)?;
+    let settings = &store.policy.newest().root.acceptance;
+    let next = stage::next(&dossier, settings, store.clock.now());
     let approvals = counting(&store, &dossier, seal);
     let own = approvals
         .into_iter()
-        .find(|held| held.document.actor.person() == actor.person());
+        .find(|held| held.document.actor.name() == actor.name());
     Ok(own.map(|held| Decided {
         id: pending.id.clone(),
         action: Action::Approve,
         manifest: pending.manifest,
         version: pending.version,
         decision: held.digest(),
-        by: actor.name().clone(),
+        by: held.document.actor.name().clone(),
         already: true,
+        patch_waits: matches!(next, Next::AwaitPatchApproval { .. }),
         have: people(&store, &dossier, seal),
         needed: needed(&store),
         contradicting: contradicting(&store, &dossier, seal),
@@ -246,6 +265,7 @@ pub fn decide(
     let seal = choose(&dossier, Some(pending.version))?;
     Ok(Decided {
         already: false,
+        patch_waits: false,
         have: people(&store, &dossier, seal),
         needed: needed(&store),
         contradicting: contradicting(&store, &dossier, seal),

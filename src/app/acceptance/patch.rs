@@ -1,7 +1,7 @@
 //! `hangar review --patch` and `hangar approve --patch`: a result that changes CI, hooks, Git's or
 //! hangar's configuration is delivered only when an approver signed its patch id.
 
-use super::decide::fits;
+use super::decide::{fits, known_actor};
 use super::run::{GradeWords, words};
 use crate::app::{Error, Here, landed, sync};
 use crate::base::files;
@@ -196,6 +196,9 @@ pub fn pending(here: &Here, task: Option<&str>, digest: Option<&str>) -> Result<
     decide::refuse_agents(here.env.keys())?;
     let store = here.store()?;
     let dossier = dossier(&store, task)?;
+    if let Some(actor) = known_actor(here, &store)? {
+        decide::may_approve_patch(&actor, &dossier.history.task)?;
+    }
     let (_, subject) = waiting(&store, &dossier)?;
     let patch = subject.patch;
     if let Some(named) = digest

@@ -7,7 +7,7 @@ use crate::cli::args::MaybeTaskArg;
 use crate::cli::{CliError, ExitStatus, context::Context};
 use crate::model::approval::Action;
 use crate::model::digest::Digest;
-use crate::ui::{Label, PromptError, escape, paint};
+use crate::ui::{Label, Printer, PromptError, escape, paint};
 use clap::Args;
 
 const EXAMPLES: &str = "\
@@ -65,12 +65,12 @@ fn approve_patch(context: &Context, args: &ApproveArgs) -> Result<ExitStatus, Cl
     let card = patch::pending(&here, args.task.task.as_deref(), args.digest.as_deref())?;
     if args.digest.is_none() {
         let title = escape::line(&card.title);
-        context.printer.notice(format!(
+        let about = format!(
             "{title}: a patch of {} that changes CI, hooks or configuration",
             card.by
-        ));
+        );
         let instead = format!("hangar approve {} --patch", card.id.short());
-        ask_digest(context, card.patch, &instead)?;
+        ask_digest(context, &about, card.patch, &instead)?;
     }
     let approved = patch::approve(&here, &card, &mut context.passphrase())?;
     if context.printer.is_json() {
@@ -89,19 +89,27 @@ fn approve_patch(context: &Context, args: &ApproveArgs) -> Result<ExitStatus, Cl
 /// Asks for six characters of the digest.
 fn confirm(context: &Context, pending: &Pending) -> Result<(), CliError> {
     let counts = pending.counts;
-    context.printer.notice(format!(
+    let about = format!(
         "{}: version {} of the hidden tests ({}, {} uncovered)",
         escape::line(&pending.title),
         pending.version,
         count(counts.tests, "test", "tests"),
         count(counts.uncovered, "criterion", "criteria")
-    ));
+    );
     let instead = format!("hangar approve {}", pending.id.short());
-    ask_digest(context, pending.manifest, &instead)
+    ask_digest(context, &about, pending.manifest, &instead)
 }
 
 /// `instead` is the command that takes the digest where nobody can be asked.
-fn ask_digest(context: &Context, digest: Digest, instead: &str) -> Result<(), CliError> {
+fn ask_digest(
+    context: &Context,
+    about: &str,
+    digest: Digest,
+    instead: &str,
+) -> Result<(), CliError> {
+    if Printer::is_interactive() {
+        context.printer.notice(about);
+    }
     let question = format!(
         "To approve {}, type the first six characters of its digest:",
         digest.short()
@@ -145,7 +153,11 @@ pub(super) fn tell(context: &Context, decided: &Decided, word: &str) {
         contradiction(context, decided);
         return;
     }
-    let next = if approves && have < needed {
+    let next = if decided.patch_waits {
+        let command = format!("hangar review {id} --patch");
+        let command = paint(Label::Command, command);
+        format!("{command} (its patch changes guarded paths and waits for an approver)")
+    } else if approves && have < needed {
         let command = format!("hangar review {id} && hangar approve {id}");
         format!("another approver: {}", paint(Label::Command, command))
     } else {
