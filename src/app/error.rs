@@ -123,6 +123,14 @@ pub enum Error {
         /// The revision as the user named it.
         base: String,
     },
+    /// Something that one line of a file of tasks asks for.
+    #[error("line {line}")]
+    Line {
+        /// Which, from 1.
+        line: usize,
+        /// What is wrong.
+        source: Box<Error>,
+    },
     /// Another task has this external key.
     #[error("another task has the key `{0}` already")]
     KeyTaken(String),
@@ -132,6 +140,18 @@ pub enum Error {
 }
 
 impl Error {
+    /// The same, with the line of a file of tasks that it comes from.
+    #[must_use]
+    pub fn in_line(self, line: Option<usize>) -> Self {
+        match line {
+            Some(line) => Self::Line {
+                line,
+                source: Box::new(self),
+            },
+            None => self,
+        }
+    }
+
     /// A value that makes no sense, in a sentence.
     pub fn invalid(text: impl Into<String>) -> Self {
         Self::Invalid(text.into())

@@ -3,7 +3,7 @@
 use super::{Error, Here};
 use crate::harness::adapter::{self, Health, Settings};
 use crate::harness::lanes::{self, Lane};
-use crate::model::lane::{HarnessSettings, LaneSettings, Role};
+use crate::model::lane::{HarnessSettings, LaneName, LaneSettings, Role};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -93,7 +93,7 @@ fn list_of(settings: &LaneSettings) -> HarnessList {
         let names = settings.lanes.get(&role).cloned().unwrap_or_default();
         for lane in &names {
             if !harnesses.iter().any(|one| one.name == lane.harness) {
-                harnesses.push(unconfigured(&lane.harness, settings, role));
+                harnesses.push(unconfigured(lane, settings));
             }
         }
         if !names.is_empty() {
@@ -128,11 +128,11 @@ fn view(name: &str, harness: &HarnessSettings) -> HarnessView {
 }
 
 /// A harness that a lane names and that no `[harness.NAME]` configures.
-fn unconfigured(name: &str, settings: &LaneSettings, role: Role) -> HarnessView {
-    let error = lanes::resolve(settings, role).err();
+fn unconfigured(name: &LaneName, settings: &LaneSettings) -> HarnessView {
+    let error = lanes::lane(settings, name.clone()).err();
     HarnessView {
-        name: name.to_owned(),
-        kind: name.to_owned(),
+        name: name.harness.clone(),
+        kind: name.harness.clone(),
         ready: false,
         detail: error.map(|error| error.to_string()),
     }

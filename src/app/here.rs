@@ -159,7 +159,11 @@ impl Here {
             signing_key: value("user.signingKey"),
             gpg_format: value("gpg.format"),
             home: self.home(),
-            agent_socket: self.var("SSH_AUTH_SOCK").map(PathBuf::from),
+            // Set to nothing is how an agent is switched off.
+            agent_socket: self
+                .var("SSH_AUTH_SOCK")
+                .filter(|socket| !socket.is_empty())
+                .map(PathBuf::from),
         })?)
     }
 

@@ -148,10 +148,6 @@ const DEFAULTS: &[(&str, &str)] = &[
     ("grader.timeout", "\"10m\""),
     ("grader.trust", "\"sealed\""),
     ("grader.verdict", "\"exit\""),
-    ("lanes.implementer", "[\"codex\"]"),
-    ("lanes.judge", "[\"codex\"]"),
-    ("lanes.orchestrator", "[\"claude\"]"),
-    ("lanes.writer", "[\"claude\"]"),
     ("remote.name", "\"origin\""),
     ("task.flow", "\"plain\""),
 ];
@@ -197,8 +193,14 @@ pub fn edit(file: &Path, text: &str, key: &str, value: &str) -> Result<String, E
     }
     set(table, last, to_value(key, value));
     let out = document.to_string();
-    User::parse(file, &out, None)?;
-    Ok(out)
+    match User::parse(file, &out, None) {
+        // Its line is one of the text that is not written.
+        Err(Error::Value { key, message, .. }) if User::parse(file, text, None).is_ok() => {
+            Err(Error::Unfit { key, message })
+        }
+        Err(error) => Err(error),
+        Ok(_) => Ok(out),
+    }
 }
 
 /// [`edit`] on the file itself: read, changed, written atomically. A symbolic link stays one.

@@ -117,10 +117,26 @@ fn a_linked_file_stays_a_link() {
 }
 
 #[test]
-fn default_lanes_are_those_of_the_roles() {
+fn no_lane_is_set_by_itself() {
     let layers = Layers::new(None, None, &Env::new(), &[]).unwrap();
     for role in crate::model::lane::Role::ALL {
-        let entry = layers.get(&format!("lanes.{role}")).unwrap();
-        assert_eq!(entry.value, format!("[\"{}\"]", role.default_harness()));
+        assert!(layers.get(&format!("lanes.{role}")).is_none());
     }
+}
+
+#[test]
+fn a_value_that_does_not_fit_is_named_without_a_line_of_a_file_that_is_not_written() {
+    let file = Path::new("config.toml");
+    let text = "[remote]\nname = \"origin\"\n";
+    let error = edit(file, text, "harness.mine.command", "foo").unwrap_err();
+    assert!(matches!(error, Error::Unfit { .. }), "{error}");
+    let said = error.to_string();
+    assert!(
+        said.contains("harness.mine") && !said.contains("config.toml:"),
+        "{said}"
+    );
+    // A fault that is in the file already is named with its line.
+    let broken = "[lanes]\nwriter = \"x\"\n";
+    let error = edit(file, broken, "remote.name", "up").unwrap_err();
+    assert!(error.to_string().contains("config.toml:2"), "{error}");
 }

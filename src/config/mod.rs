@@ -46,6 +46,14 @@ pub enum Error {
         /// What is wrong, and what is expected.
         message: String,
     },
+    /// A value that was to be set does not fit.
+    #[error("`{key}` {message}; nothing was set")]
+    Unfit {
+        /// Dotted key.
+        key: String,
+        /// What is wrong, and what is expected.
+        message: String,
+    },
     /// A file that the repository carries names something that is the user's or the policy's.
     #[error("{}:{line}: `{key}` may not be set by a repository; {belongs}", file.display())]
     Forbidden {

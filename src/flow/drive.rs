@@ -345,8 +345,9 @@ fn check_room(store: &Store, id: &TaskId) -> Result<(), Error> {
     }
     Err(Error::refused(
         format!(
-            "{} for an approval, the most that the policy allows",
-            words::count(waiting, "task waits", "tasks wait")
+            "{} for an approval, and the policy allows {} at a time",
+            words::count(waiting, "task waits", "tasks wait"),
+            settings.max_awaiting_approval
         ),
         "decide about some of them first (`hangar task list`)",
     ))

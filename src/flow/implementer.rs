@@ -104,6 +104,13 @@ impl Implementing<'_> {
             });
         }
         let collected = collected?;
+        for folder in collected.nested.iter().take(5) {
+            self.host.note(format!(
+                "`{}` is a repository of its own: its files are taken as files of the patch, and no \
+                 submodule is made of it",
+                String::from_utf8_lossy(folder)
+            ));
+        }
         let subject = Subject::new(&store.repo, task.base, collected.tree)?;
         let result = result_table(&subject, collected.ignored);
         self.record(&prompt, &turned, RunOutcome::Completed, Some(result))

@@ -7,6 +7,7 @@ use super::host::Host;
 use super::stage::{Decision, standing};
 use super::subject::Subject;
 use super::version::{self, Opened};
+use crate::base::words;
 use crate::model::digest::Digest;
 use crate::model::grade::{Grade, GradeCounts, Timing};
 use crate::model::manifest::Manifest;
@@ -117,7 +118,11 @@ fn check_limits(
         .count();
     if !dry && told >= settings.max_grades as usize {
         return Err(Error::refused(
-            format!("this version was graded {told} times, the most that the policy allows"),
+            format!(
+                "this version was graded {}, and the policy allows {}",
+                words::count(told, "time", "times"),
+                settings.max_grades
+            ),
             "retry the task from `writing`, so that new tests are sealed",
         ));
     }

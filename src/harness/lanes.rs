@@ -2,7 +2,7 @@
 
 use super::Error;
 use super::adapter::{self, Adapter, Settings};
-use crate::model::lane::{HarnessSettings, LaneName, LaneSettings, Role};
+use crate::model::lane::{LaneName, LaneSettings, Role};
 use std::sync::Arc;
 
 /// One lane: a harness at an effort.
@@ -20,31 +20,17 @@ pub struct Lane {
 
 /// The lanes of a role, best first. Nothing is started.
 pub fn resolve(settings: &LaneSettings, role: Role) -> Result<Vec<Lane>, Error> {
-    let names = match settings.lanes.get(&role) {
-        Some(names) => names.clone(),
-        None => vec![LaneName {
-            harness: role.default_harness().into(),
-            effort: None,
-        }],
-    };
+    let names = settings.lanes.get(&role).cloned().unwrap_or_default();
     if names.is_empty() {
         return Err(Error::NoLane(role));
     }
     names.into_iter().map(|name| lane(settings, name)).collect()
 }
 
-fn lane(settings: &LaneSettings, name: LaneName) -> Result<Lane, Error> {
-    let builtin;
-    let harness = match settings.harnesses.get(&name.harness) {
-        Some(harness) => harness,
-        None if ["claude", "codex"].contains(&name.harness.as_str()) => {
-            builtin = HarnessSettings {
-                kind: name.harness.clone(),
-                ..HarnessSettings::default()
-            };
-            &builtin
-        }
-        None => return Err(Error::UnknownHarness { lane: name.harness }),
+/// One lane by its name. Nothing is started.
+pub fn lane(settings: &LaneSettings, name: LaneName) -> Result<Lane, Error> {
+    let Some(harness) = settings.harnesses.get(&name.harness) else {
+        return Err(Error::UnknownHarness { lane: name.harness });
     };
     let effort = name.effort.clone().or_else(|| harness.effort.clone());
     let adapter = adapter::build(&Settings {
@@ -91,6 +77,7 @@ pub fn pair(writers: &[Lane], implementers: &[Lane]) -> Result<Vec<(Lane, Lane)>
 mod tests {
     use super::*;
     use crate::base::files::write_atomic;
+    use crate::model::lane::HarnessSettings;
     use std::path::Path;
 
     fn command(path: &Path) -> HarnessSettings {
@@ -188,7 +175,10 @@ mod tests {
     fn without_configuration_the_error_says_what_to_configure() {
         let error = resolve(&LaneSettings::default(), Role::Writer).unwrap_err();
         let text = error.to_string();
-        assert!(text.contains("`claude`") && text.contains("not supported by this version"));
+        assert!(
+            text.contains("no lane is configured for the writer"),
+            "{text}"
+        );
         assert!(
             text.contains("`command` or `script`") && text.contains("[lanes]"),
             "{text}"

@@ -58,7 +58,11 @@ pub enum Error {
         source: std::io::Error,
     },
     /// A role has no lane.
-    #[error("no lane is configured for the {0}; set `lanes.{0}` in the user configuration")]
+    #[error(
+        "no lane is configured for the {0}; name a harness of kind {kinds} in `lanes.{0}`, under \
+         [lanes] of the user configuration",
+        kinds = adapter::supported()
+    )]
     NoLane(crate::model::lane::Role),
     /// Writer and implementer would be the same program.
     #[error(

@@ -172,10 +172,22 @@ fn read_pause(text: &str) -> Option<Duration> {
 }
 
 fn optional(path: &Path) -> io::Result<String> {
+    // A pipe would be waited for without end.
+    let meta = match fs::metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(String::new()),
+        other => other?,
+    };
+    if !meta.is_file() {
+        return Err(special(path));
+    }
     match fs::read_to_string(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
         other => other,
     }
+}
+
+fn special(path: &Path) -> io::Error {
+    io::Error::other(format!("`{}` is no regular file", path.display()))
 }
 
 /// Copies files, links and folders below `from` over those below `to`. What stands in the way is
@@ -196,6 +208,9 @@ fn copy_over(from: &Path, to: &Path) -> io::Result<()> {
         if kind.is_dir() {
             copy_over(&source, &target)?;
             continue;
+        }
+        if !kind.is_file() && !kind.is_symlink() {
+            return Err(special(&source));
         }
         remove(&target)?;
         if kind.is_symlink() {
@@ -268,6 +283,24 @@ mod tests {
             "old"
         );
         assert_eq!(fs::read_to_string(work.join("a")).unwrap(), "new");
+    }
+
+    #[test]
+    fn a_pipe_in_a_turn_is_refused_and_not_waited_for() {
+        for place in ["src/pipe", "out/pipe", "exit"] {
+            let dir = tempfile::tempdir().unwrap();
+            let (turn, work) = (dir.path().join("turn"), dir.path().join("work"));
+            put(&turn.join("src/a"), "new");
+            fs::create_dir_all(turn.join("out")).unwrap();
+            let mkfifo = crate::base::process::command(Path::new("mkfifo"))
+                .arg(turn.join(place))
+                .status();
+            assert!(mkfifo.unwrap().success());
+            let error = play(&turn, dir.path(), &work).unwrap_err();
+            assert!(error.to_string().contains("no regular file"), "{error}");
+            fs::remove_file(turn.join(place)).unwrap();
+            assert_eq!(play(&turn, dir.path(), &work).unwrap(), 0);
+        }
     }
 
     #[test]

@@ -29,14 +29,6 @@ impl Role {
         Self::Orchestrator,
     ];
 
-    /// Harness of the role where nothing is configured.
-    pub const fn default_harness(self) -> &'static str {
-        match self {
-            Self::Writer | Self::Orchestrator => "claude",
-            Self::Implementer | Self::Judge => "codex",
-        }
-    }
-
     /// The word used in configuration and output.
     pub const fn as_str(self) -> &'static str {
         match self {

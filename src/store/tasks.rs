@@ -52,6 +52,9 @@ pub struct TaskHistory {
     pub tip: ObjectId,
 }
 
+/// Fewest characters of an id that name a task.
+pub const MIN_PREFIX: usize = 4;
+
 impl Store {
     /// Every live task's id and ref target.
     pub fn task_refs(&self) -> Result<Vec<(TaskId, ObjectId)>, Error> {
@@ -74,7 +77,7 @@ impl Store {
     /// else none.
     pub fn tasks_by_prefix(&self, prefix: &str) -> Result<Vec<(TaskId, ObjectId)>, Error> {
         let prefix = prefix.to_ascii_lowercase();
-        if prefix.len() < 4 {
+        if prefix.len() < MIN_PREFIX {
             return Ok(Vec::new());
         }
         let mut found = self.task_refs()?;

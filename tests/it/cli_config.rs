@@ -101,6 +101,15 @@ fn harnesses_are_listed_and_checked() {
     env.hangar(&dir, &["harness", "test", "a"]).success();
     env.hangar(&dir, &["harness", "test", "b"]).exits(1);
     env.hangar(&dir, &["harness", "test", "c"]).exits(2);
+    // A lane without a harness is named by its own name.
+    env.json(&dir, &["config", "set", "lanes.writer", "x, y"]);
+    let list = env.json(&dir, &["harness", "list"]);
+    for name in ["x", "y"] {
+        let rows = list["harnesses"].as_array().unwrap();
+        let row = rows.iter().find(|row| row["name"] == name).unwrap();
+        let detail = row["detail"].as_str().unwrap();
+        assert!(detail.contains(&format!("`{name}`")), "{detail}");
+    }
     let list = env.json(&dir, &["harness", "list"]);
     assert_eq!(list["pair"]["ready"], false);
 }

@@ -260,8 +260,31 @@ fn many_tasks_come_from_json_lines_or_none() {
         (&"K-1".into(), &"plain".into())
     );
     let bad = "{\"title\":\"C\"}\n{\"title\":\"D\",\"base\":\"nowhere\"}\n";
-    env.hangar_with(&dir, &["task", "new", "--from", "-"], &[], bad)
-        .exits(2);
+    let faults = [
+        (bad, "line 2: "),
+        (
+            "{\"title\":\"C\"}\n{\"title\":D}\n",
+            "line 2, column 10: expected value\n",
+        ),
+    ];
+    for (bad, said) in faults {
+        let ran = env
+            .hangar_with(&dir, &["task", "new", "--from", "-"], &[], bad)
+            .exits(2);
+        assert!(ran.stderr.contains(said), "{ran}");
+    }
+    let short = env.hangar(&dir, &["task", "show", "abc"]).exits(2);
+    assert!(short.stderr.contains("at least 4 characters"), "{short}");
+    let long = env.hangar(&dir, &["task", "show", "abcd"]).exits(2);
+    assert!(!long.stderr.contains("at least 4 characters"), "{long}");
+    let plain = made[1]["id"].as_str().unwrap();
+    let ran = env
+        .hangar(&dir, &["task", "retry", plain, "--from", "writing"])
+        .exits(4);
+    assert!(
+        ran.stderr.contains("a plain task has no stage `writing`"),
+        "{ran}"
+    );
     let list = env.json(&dir, &["task", "list"]);
     assert_eq!(list["tasks"].as_array().unwrap().len(), 2);
 }

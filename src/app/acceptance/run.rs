@@ -30,6 +30,9 @@ pub struct RunView {
     /// Where the work on it stands.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stage: Option<Stage>,
+    /// The stage that was to be reached, and is.
+    #[serde(skip)]
+    pub until: Option<Stage>,
     /// Why the run stopped.
     pub stopped: Stopped,
     /// The manifest that a person must decide about.
@@ -251,6 +254,7 @@ fn view(store: &Store, id: &TaskId, stop: Stop) -> Result<RunView, Error> {
     let task = &dossier.history.task;
     let settings = &store.policy.newest().root.acceptance;
     let mut view = RunView {
+        until: None,
         id: id.clone(),
         state: task.state,
         stage: stage::next(&dossier, settings, store.clock.now()).stage(),
@@ -293,7 +297,10 @@ fn view(store: &Store, id: &TaskId, stop: Stop) -> Result<RunView, Error> {
             Stopped::Contradiction
         }
         Stop::Draft | Stop::NeedsAgent => Stopped::NeedsAgent,
-        Stop::Until(_) => Stopped::Stage,
+        Stop::Until(stage) => {
+            view.until = Some(stage);
+            Stopped::Stage
+        }
         Stop::Delivered(_) => Stopped::Delivered,
         Stop::GaveUp(delivered) => {
             if let Some(delivered) = delivered {

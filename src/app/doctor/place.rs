@@ -156,9 +156,13 @@ fn person_without_policy(here: &Here, repo: Option<&Repository>, checks: &mut Ve
             Some(candidate) => Check::ok("your key", describe(candidate)),
             None => missing("your key", &no_key(&found), "`hangar key new` makes one"),
         },
-        Err(error) => missing("your key", &error, ""),
+        Err(error) => missing("your key", &error, MEND_KEY),
     });
 }
+
+/// What helps where Git's configuration names a key that can't be used.
+const MEND_KEY: &str = "`git config --show-origin user.signingKey` says who names it: name a key that \
+                        can be used, or `git config --unset user.signingKey`";
 
 fn describe(candidate: &Candidate) -> String {
     let source = crate::app::setup::init::source(candidate);
@@ -168,7 +172,7 @@ fn describe(candidate: &Candidate) -> String {
 fn person(here: &Here, store: &Store) -> Vec<Check> {
     let found = match here.keys(Some(&store.repo)) {
         Ok(found) => found,
-        Err(error) => return vec![missing("your key", &error, "")],
+        Err(error) => return vec![missing("your key", &error, MEND_KEY)],
     };
     let Some(candidate) = choose(&found, store) else {
         let remedy = "`hangar key new` makes one";

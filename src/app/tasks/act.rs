@@ -1,10 +1,10 @@
 //! What people do with a task apart from its text: enqueue, cancel, retry, delete, comment.
 
 use crate::app::{Error, Here};
-use crate::flow::stage;
+use crate::flow::{self, stage};
 use crate::model::event::Change;
 use crate::model::ids::TaskId;
-use crate::model::task::{Stage, State};
+use crate::model::task::{Flow, Stage, State};
 use crate::store::Store;
 use crate::store::identity::Identity;
 use crate::store::tasks::TaskHistory;
@@ -78,6 +78,9 @@ pub fn retry(
     from: Option<Stage>,
     ask: &mut AskPassphrase<'_>,
 ) -> Result<Acted, Error> {
+    if let Some(stage) = from {
+        has_stage(&here.store()?.find_task(task)?, stage)?;
+    }
     let mut chosen = None;
     let mut acted = act(here, task, ask, |store, history| {
         let dossier = store.dossier(&history.task.id)?;
@@ -94,6 +97,19 @@ pub fn retry(
     })?;
     acted.stage = chosen;
     Ok(acted)
+}
+
+/// Refuses a stage that the task's flow does not have.
+fn has_stage(history: &TaskHistory, stage: Stage) -> Result<(), Error> {
+    let plain = matches!(stage, Stage::Implementing | Stage::Delivering);
+    if history.task.flow == Flow::TestFirst || plain {
+        return Ok(());
+    }
+    Err(flow::Error::refused(
+        format!("a plain task has no stage `{stage}`: it has no hidden tests"),
+        "its stages are `implementing` and `delivering`",
+    )
+    .into())
 }
 
 fn act(

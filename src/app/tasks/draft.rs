@@ -36,6 +36,9 @@ pub struct Draft {
     pub key: Option<String>,
     /// Capabilities a worker must have.
     pub tags: Vec<String>,
+    /// Where it stands in a file of tasks, from 1.
+    #[serde(skip)]
+    pub line: Option<usize>,
 }
 
 /// Reads JSON lines: one object a line, empty lines left out. All or nothing.
@@ -48,14 +51,23 @@ pub fn read_lines(text: &str) -> Result<Vec<Draft>, Error> {
         if drafts.len() == MAX_LINES {
             return Err(Error::invalid(format!("more than {MAX_LINES} tasks")));
         }
-        let draft: Draft = serde_json::from_str(line)
-            .map_err(|error| Error::invalid(format!("line {}: {error}", index + 1)))?;
+        let mut draft: Draft =
+            serde_json::from_str(line).map_err(|error| malformed(index + 1, &error))?;
+        draft.line = Some(index + 1);
         if draft.title.trim().is_empty() {
             return Err(Error::invalid(format!("line {}: no `title`", index + 1)));
         }
         drafts.push(draft);
     }
     Ok(drafts)
+}
+
+/// The parser counts lines of its own, of which there is one.
+fn malformed(line: usize, error: &serde_json::Error) -> Error {
+    let (own, column) = (error.line(), error.column());
+    let text = error.to_string();
+    let text = text.trim_end_matches(&format!(" at line {own} column {column}"));
+    Error::invalid(format!("line {line}, column {column}: {text}"))
 }
 
 /// Criteria of a file: the items of its Markdown list (also with check boxes), or, where it has

@@ -49,7 +49,10 @@ pub fn new(
     let mut keys = KnownKeys::new(&store, drafts)?;
     let planned: Vec<_> = drafts
         .iter()
-        .map(|draft| plan(here, &store.repo, draft, identity.principal(), &mut keys))
+        .map(|draft| {
+            plan(here, &store.repo, draft, identity.principal(), &mut keys)
+                .map_err(|error| error.in_line(draft.line))
+        })
         .collect::<Result<_, _>>()?;
     let mut made = Vec::new();
     for (create, mut task) in planned {

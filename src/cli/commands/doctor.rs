@@ -61,6 +61,9 @@ fn text(report: &Report, context: &Context) -> String {
     out.join("\n")
 }
 
+/// Columns of a name: with them a fingerprint ends in the last of 80 columns.
+const NAME: usize = 20;
+
 fn one(check: &Check, out: &mut Vec<String>) {
     let (word, label) = match check.state {
         State::Ok => ("ok     ", Label::Good),
@@ -68,14 +71,14 @@ fn one(check: &Check, out: &mut Vec<String>) {
         State::Missing => ("missing", Label::Bad),
     };
     out.push(format!(
-        "{}  {:<22} {}",
+        "{}  {:<NAME$} {}",
         paint(label, word),
         escape::line(&check.name),
         escape::line(&check.detail)
     ));
     if let Some(remedy) = &check.remedy {
         out.push(format!(
-            "         {:<22} {}",
+            "         {:<NAME$} {}",
             "",
             paint(Label::Hint, escape::line(remedy))
         ));

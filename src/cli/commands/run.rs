@@ -63,9 +63,10 @@ pub(super) fn tell(context: &Context, view: &RunView) -> ExitStatus {
     for line in outcome(view) {
         context.printer.text(line);
     }
-    if let Some(command) = next_command(view) {
+    for (at, command) in next_commands(view).into_iter().enumerate() {
+        let label = if at == 0 { "next      " } else { "or        " };
         let command = paint(Label::Command, command);
-        context.printer.text(format!("next       {command}"));
+        context.printer.text(format!("{label} {command}"));
     }
     status
 }
@@ -121,8 +122,12 @@ fn stopped(view: &RunView) -> String {
         }
         Stopped::NeedsAgent => "stopped    an implementation is needed".to_owned(),
         Stopped::Stage => {
-            let stage = view.stage.map(|stage| stage.to_string());
-            format!("reached    {}", stage.unwrap_or_default())
+            let until = view.until.map(|stage| stage.to_string());
+            let next = view
+                .stage
+                .filter(|stage| view.until.is_some_and(|until| until < *stage));
+            let next = next.map_or_else(String::new, |stage| format!(", next is {stage}"));
+            format!("reached    {}{next}", until.unwrap_or_default())
         }
         Stopped::NotAccepted => match branch {
             Some(branch) => {
@@ -148,21 +153,28 @@ fn stopped(view: &RunView) -> String {
 }
 
 /// What a person types next.
-fn next_command(view: &RunView) -> Option<String> {
+fn next_commands(view: &RunView) -> Vec<String> {
     let id = view.id.short();
-    Some(match view.stopped {
+    vec![match view.stopped {
         Stopped::WaitingForApproval => format!("hangar review {id} && hangar approve {id}"),
         Stopped::WaitingForPatchApproval => {
             format!("hangar review {id} --patch && hangar approve {id} --patch")
         }
         Stopped::Contradiction => format!("hangar adjudicate {id} DIGEST --reason TEXT"),
-        Stopped::NeedsAgent => format!("hangar run {id}"),
+        Stopped::NeedsAgent => {
+            return vec![
+                format!("hangar submit {id} --rev REV"),
+                format!("hangar run {id}"),
+            ];
+        }
         Stopped::NotAccepted => format!("hangar task retry {id}"),
         Stopped::Delivered | Stopped::Ended if view.branch.is_some() => {
             format!("hangar verify {id}")
         }
-        Stopped::Stage | Stopped::Rejected | Stopped::Delivered | Stopped::Ended => return None,
-    })
+        Stopped::Stage | Stopped::Rejected | Stopped::Delivered | Stopped::Ended => {
+            return Vec::new();
+        }
+    }]
 }
 
 /// The exit status that goes with where a task stopped.

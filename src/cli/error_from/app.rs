@@ -17,6 +17,7 @@ impl From<Error> for CliError {
             Error::Codec(_) | Error::Invalid(_) | Error::KeyTaken(_) => {
                 Self::of(ExitStatus::Usage, error)
             }
+            Error::Line { line, source } => Self::from(*source).within(&format!("line {line}")),
             Error::Read { .. } => Self::of(ExitStatus::Trouble, error),
             other => missing_or_refused(other),
         }

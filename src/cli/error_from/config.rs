@@ -4,9 +4,10 @@ use crate::config::Error;
 impl From<Error> for CliError {
     fn from(error: Error) -> Self {
         match error {
-            Error::Syntax { .. } | Error::Value { .. } | Error::NotUserKey { .. } => {
-                Self::of(ExitStatus::Usage, error)
-            }
+            Error::Syntax { .. } | Error::Value { .. } => Self::of(ExitStatus::Usage, error).hint(
+                "mend that line; docs/reference/configuration.md lists every key with its values",
+            ),
+            Error::Unfit { .. } | Error::NotUserKey { .. } => Self::of(ExitStatus::Usage, error),
             Error::Forbidden { .. } => Self::of(ExitStatus::Refused, error),
             Error::Missing { .. } => Self::of(ExitStatus::Missing, error),
             Error::Read { .. } | Error::Client { .. } => Self::of(ExitStatus::Trouble, error),

@@ -3,6 +3,7 @@ use crate::model::digest::Digest;
 use crate::model::ids::Fingerprint;
 use crate::model::task::Refusal;
 use crate::store::Error;
+use crate::store::tasks::MIN_PREFIX;
 use crate::ui::escape;
 
 impl From<Error> for CliError {
@@ -35,8 +36,15 @@ impl From<Error> for CliError {
                 .hint("holders of root keys say which one stands: `hangar policy resolve DIGEST`"),
             Error::Pin(_) => Self::of(ExitStatus::Refused, error)
                 .hint("nothing was changed; ask an admin which policy is right before you go on"),
-            Error::NoTask(_) => {
-                Self::of(ExitStatus::Usage, error).hint("`hangar task list --all` lists every task")
+            Error::NoTask(ref name) => {
+                let short = name.len() < MIN_PREFIX && name.bytes().all(|b| b.is_ascii_alphanumeric());
+                let shown = Self::of(ExitStatus::Usage, error);
+                let shown = if short {
+                    shown.hint(format!("the beginning of an id has at least {MIN_PREFIX} characters"))
+                } else {
+                    shown
+                };
+                shown.hint("`hangar task list --all` lists every task")
             }
             Error::Ambiguous { ref candidates, .. } => {
                 let hints: Vec<_> = candidates

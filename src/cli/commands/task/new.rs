@@ -117,6 +117,7 @@ fn drafts(context: &Context, args: NewArgs) -> Result<Vec<Draft>, CliError> {
         base: args.base,
         key: args.key,
         tags: args.tags,
+        line: None,
     };
     if !draft.title.trim().is_empty() {
         return Ok(vec![draft]);
