@@ -129,7 +129,7 @@ pub enum Error {
         /// Which, from 1.
         line: usize,
         /// What is wrong.
-        source: Box<Error>,
+        source: Box<Self>,
     },
     /// Another task has this external key.
     #[error("another task has the key `{0}` already")]

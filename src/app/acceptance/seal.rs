@@ -258,10 +258,11 @@ fn malformed(text: &str, source: &Source) -> Error {
     } else {
         text.replace(crate::seal::CRITERIA, "--map")
     };
-    let lines = text.lines().filter(|line| !line.trim().is_empty());
-    let list: String = lines
-        .map(|line| format!("\n- {}", line.trim_start_matches("- ")))
-        .collect();
+    let mut list = String::new();
+    for line in text.lines().filter(|line| !line.trim().is_empty()) {
+        list.push_str("\n- ");
+        list.push_str(line.trim_start_matches("- "));
+    }
     Error::invalid(format!("these tests can't be sealed:{list}"))
 }
 
