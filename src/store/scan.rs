@@ -152,8 +152,9 @@ struct Seed {
 
 impl Seed {
     fn of(store: &Store) -> Self {
+        let repo = &store.repo;
         Self {
-            dir: store.repo.git_dir().to_owned(),
+            dir: repo.work_tree().unwrap_or(repo.git_dir()).to_owned(),
             layout: store.layout.clone(),
             policy: Arc::clone(&store.policy),
             clock: store.clock,

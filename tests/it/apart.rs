@@ -85,6 +85,7 @@ fn sync_with(dir: &Path, hub: &Path) -> Report {
     let wanted = Wanted {
         remote: hub.to_str().unwrap(),
         timeout: Duration::from_secs(60),
+        prefix: None,
         push: true,
     };
     sync(store, &wanted).unwrap().1

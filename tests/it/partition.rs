@@ -92,6 +92,7 @@ impl Cluster {
         Wanted {
             remote: self.hub.to_str().unwrap(),
             timeout: Duration::from_secs(60),
+            prefix: None,
             push,
         }
     }

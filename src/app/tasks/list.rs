@@ -1,6 +1,6 @@
 //! `hangar task list`
 
-use super::row::{self, Listed};
+use super::row::{self, Dated, Listed};
 use crate::app::{Error, Here};
 use crate::model::ids::{Principal, TaskId};
 use crate::model::task::{Flow, Stage, State};
@@ -103,19 +103,19 @@ pub struct ListFault {
 }
 
 /// One task of a listing.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct TaskLine {
     /// Id.
     pub id: TaskId,
     /// External key.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
     /// One line.
     pub title: String,
     /// Where it is in its life.
     pub state: State,
     /// Where the work on it stands.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub stage: Option<Stage>,
     /// Acceptance.
     pub flow: Flow,
@@ -127,7 +127,7 @@ pub struct TaskLine {
     /// Who asked.
     pub requester: Principal,
     /// Who holds it.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub worker: Option<Principal>,
     /// Claimed time of creation.
     pub created: String,
@@ -155,23 +155,22 @@ pub fn list(
     for row in all.rows {
         match row.value {
             Listed::Fault(fault) => faults.push(fault),
-            Listed::Task { line, updated } => {
-                if fits(&line, &row.text, filter, mine.as_ref()) {
-                    tasks.push((line, updated));
-                }
+            Listed::Task(task) if fits(&task.line, &row.text, filter, mine.as_ref()) => {
+                tasks.push(task);
             }
+            Listed::Task(_) => {}
         }
     }
     tasks.sort_by(|a, b| {
         order(filter.sort, a, b)
-            .then_with(|| by_priority(&a.0, &b.0))
-            .then_with(|| a.0.id.cmp(&b.0.id))
+            .then_with(|| by_priority(&a.line, &b.line))
+            .then_with(|| a.line.id.cmp(&b.line.id))
     });
     let count = tasks.len();
     tasks.truncate(filter.limit.unwrap_or(usize::MAX));
     Ok(TaskList {
         more: count - tasks.len(),
-        tasks: tasks.into_iter().map(|(line, _)| line).collect(),
+        tasks: tasks.into_iter().map(|task| task.line).collect(),
         faults,
         trouble: all.trouble,
     })
@@ -222,17 +221,15 @@ fn fits(task: &TaskLine, body: &str, filter: &Filter, mine: Option<&BTreeSet<Pri
     standing && stage && mine && tags && text
 }
 
-/// A task with the claimed time of its last change.
-type Dated = (TaskLine, String);
-
-fn order(sort: Sort, (a, a_updated): &Dated, (b, b_updated): &Dated) -> Ordering {
+fn order(sort: Sort, a: &Dated, b: &Dated) -> Ordering {
+    let (one, two) = (&a.line, &b.line);
     match sort {
         Sort::Priority => Ordering::Equal,
-        Sort::Newest => b.created.cmp(&a.created),
-        Sort::Oldest => a.created.cmp(&b.created),
-        Sort::Updated => b_updated.cmp(a_updated),
-        Sort::State => (a.state as u8, a.stage).cmp(&(b.state as u8, b.stage)),
-        Sort::Title => a.title.to_lowercase().cmp(&b.title.to_lowercase()),
+        Sort::Newest => two.created.cmp(&one.created),
+        Sort::Oldest => one.created.cmp(&two.created),
+        Sort::Updated => b.updated.cmp(&a.updated),
+        Sort::State => (one.state as u8, one.stage).cmp(&(two.state as u8, two.stage)),
+        Sort::Title => one.title.to_lowercase().cmp(&two.title.to_lowercase()),
     }
 }
 

@@ -5,26 +5,94 @@
 use super::list::{ListFault, TaskLine};
 use crate::app::Error;
 use crate::flow::stage;
-use crate::model::task::State;
+use crate::model::ids::{Principal, TaskId};
+use crate::model::task::{Flow, Stage, State};
 use crate::store::dossier::Dossier;
 use crate::store::index::{self, Holds, Row, Source};
 use crate::store::scan::TaskRefs;
 use crate::store::tasks::TaskHistory;
 use crate::store::{self, Store};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// What the index keeps. A change of it needs another `FORMAT` there.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// What a row says.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Listed {
     /// A task.
-    Task {
-        /// What is shown.
-        line: TaskLine,
-        /// Claimed time of the newest event that had an effect.
-        updated: String,
-    },
+    Task(Box<Dated>),
     /// One that can't be read.
     Fault(ListFault),
+}
+
+/// A task with the claimed time of the newest event that had an effect.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Dated {
+    /// What is shown.
+    pub(super) line: TaskLine,
+    /// When it changed last.
+    pub(super) updated: String,
+}
+
+/// What the index keeps: without names, since ten thousand of them are read at once. A change of it
+/// needs another `FORMAT` there.
+#[derive(Serialize, Deserialize)]
+enum Kept {
+    Task(Fields),
+    Fault(ListFault),
+}
+
+/// Identity: id, key, title. Standing: state, stage. Then flow, priority and tags; requester and worker;
+/// when it was made and when it changed.
+type Fields = (
+    (TaskId, Option<String>, String),
+    (State, Option<Stage>),
+    (Flow, u8, Vec<String>),
+    (Principal, Option<Principal>),
+    (String, String),
+);
+
+impl Serialize for Listed {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let kept = match self.clone() {
+            Self::Fault(fault) => Kept::Fault(fault),
+            Self::Task(dated) => {
+                let Dated { line, updated } = *dated;
+                Kept::Task((
+                    (line.id, line.key, line.title),
+                    (line.state, line.stage),
+                    (line.flow, line.priority, line.tags),
+                    (line.requester, line.worker),
+                    (line.created, updated),
+                ))
+            }
+        };
+        kept.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Listed {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let fields = match Kept::deserialize(deserializer)? {
+            Kept::Fault(fault) => return Ok(Self::Fault(fault)),
+            Kept::Task(fields) => fields,
+        };
+        let ((id, key, title), (state, stage), (flow, priority, tags), who, (created, updated)) =
+            fields;
+        let (requester, worker) = who;
+        let line = TaskLine {
+            id,
+            key,
+            title,
+            state,
+            stage,
+            flow,
+            priority,
+            tags,
+            requester,
+            worker,
+            created,
+        };
+        Ok(Self::Task(Box::new(Dated { line, updated })))
+    }
 }
 
 /// A row for every task, by id, and why the index was not used or kept.
@@ -102,7 +170,7 @@ fn of(store: &Store, history: TaskHistory, refs: &TaskRefs) -> Result<Row<Listed
         created: task.created,
     };
     Ok(Row {
-        value: Listed::Task { line, updated },
+        value: Listed::Task(Box::new(Dated { line, updated })),
         text,
         holds,
     })

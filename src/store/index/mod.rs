@@ -18,7 +18,7 @@ use db::{Db, Fault, Kept};
 use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 
 /// Raise it when rows are made, or kept, in another way. Each release makes them anew anyway.
 const FORMAT: u32 = 1;
@@ -152,7 +152,7 @@ impl Index {
                 return (index, none());
             }
         };
-        let places: BTreeMap<&str, usize> = refs
+        let places: HashMap<&str, usize> = refs
             .iter()
             .enumerate()
             .map(|(at, refs)| (refs.id.as_str(), at))

@@ -77,7 +77,7 @@ pub(super) fn bring(
     // The remote may have gone on since it was listed.
     let shown: Refs = store.repo.list_refs(&place)?.into_iter().collect();
     for (_, name, sides) in &mut differing {
-        let own = name.strip_prefix(prefix).unwrap_or_default();
+        let own = store.layout.own(name).unwrap_or_default();
         let now = shown.get(&format!("{place}{own}")).copied();
         if sides.there.is_some() && now.is_some() && now != sides.before {
             sides.there = now;
