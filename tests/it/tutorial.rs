@@ -99,9 +99,10 @@ impl<'a> Shell<'a> {
     /// Runs one command, as if typed, and compares.
     fn run(&mut self, typed: &Typed) {
         let here = self.env.root().join("folder");
-        // Lower-case variables are the page's own and last from command to command.
+        // Lower-case variables are the page's own and last from command to command. What pages show is
+        // what a sync with a folder that only its owner reads prints.
         let script = format!(
-            "exec 2>&1\n. {state}\n\
+            "exec 2>&1\numask 077\n. {state}\n\
              keep() {{ pwd > {here}; for name in $(compgen -v | grep -xE '[a-z]+'); do declare -p \"$name\"; done > {state}; }}\n\
              trap keep EXIT\n{command}\n",
             state = self.state.display(),
