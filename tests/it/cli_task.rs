@@ -184,6 +184,8 @@ fn lists_are_sorted_and_cut_and_say_so() {
     let (titles, cut) = list(&["-n", "2"]);
     assert_eq!(titles, "Cb");
     assert_eq!(cut.json()["more"], 1);
+    assert_eq!(cut.stderr, "");
+    let cut = env.hangar(&dir, &["task", "list", "-n", "2"]).success();
     assert_eq!(cut.stderr, "1 more task; `--limit 0` shows all\n");
     let ran = env
         .hangar(&dir, &["task", "list", "-n", "1", "-q"])

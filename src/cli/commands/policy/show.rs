@@ -33,16 +33,16 @@ fn page(view: &PolicyView) -> String {
         .as_deref()
         .map_or("this repository".into(), escape::line);
     let archive = match view.archive_days {
-        0 => " Ended tasks are never archived.".to_owned(),
+        0 => "Ended tasks are never archived.".to_owned(),
         days => format!(
-            " Ended tasks are archived after {}.",
+            "Ended tasks are archived after {}.",
             count(days as usize, "day", "days")
         ),
     };
     // Writing to a String cannot fail.
     let _ = writeln!(
         out,
-        "{}\n  {}\nof the repository\n  {}\nRaces are decided by {arbiter}.{archive}",
+        "{}\n  {}\nof the repository\n  {}\nRaces are decided by {arbiter}.\n{archive}",
         heading(&format!("Policy version {}", view.version)),
         paint(Label::Id, view.digest),
         paint(Label::Id, view.repo)
