@@ -5,7 +5,8 @@ tables of that page (rights, states, patterns, probes, frameworks) are read when
     python3 docs/verify REPOSITORY --all [ID]    is there any fault? ID is the repository id that you were told
 
 Prints every fault. Exit status 0: none; 1: some, or nothing was accepted; 2: there is no answer. Not looked at:
-what is inside ciphertexts, limits, unknown fields, TOML outside the subset, and what ssh-keygen does not check.
+what is inside ciphertexts, limits, unknown fields, TOML outside the subset, what ssh-keygen does not check, archives.
+Events made at the same time are applied in order, not weighed; a policy with rival versions is refused as a whole.
 Comments that stand alone are headings of format.md, below "Checking a task"."""
 import re, sys
 sys.dont_write_bytecode = True
