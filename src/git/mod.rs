@@ -18,6 +18,7 @@ mod history;
 mod hooks;
 mod ignore;
 mod index;
+mod loose;
 mod materialise;
 mod names;
 mod objects;

@@ -241,30 +241,49 @@ impl Repository {
         if id.as_bytes().len() != self.inner.object_hash().len_in_bytes() {
             return Err(missing());
         }
+        let checked = |found: gix::objs::Kind, size: u64| {
+            if found != kind {
+                return Err(Error::Store {
+                    action: "read an object",
+                    message: format!("{id} is a {found}, not a {kind}"),
+                });
+            }
+            if size > limit {
+                return Err(Error::TooLarge {
+                    what: format!("the object {id}"),
+                    limit: format!("{limit} bytes"),
+                });
+            }
+            Ok(())
+        };
+        // Objects that were written together lie together.
+        if self.loose.get()
+            && let Some(found) = self.small_loose(id)
+        {
+            checked(found.kind, found.data.len() as u64)?;
+            return Ok(found.data);
+        }
         let gix_id = to_gix(id);
         let header = self
             .inner
             .try_find_header(gix_id)
             .map_err(store("read an object"))?
             .ok_or_else(missing)?;
-        if header.kind() != kind {
-            return Err(Error::Store {
-                action: "read an object",
-                message: format!("{id} is a {}, not a {kind}", header.kind()),
-            });
-        }
-        if header.size() > limit {
-            return Err(Error::TooLarge {
-                what: format!("the object {id}"),
-                limit: format!("{limit} bytes"),
-            });
-        }
+        let is_loose = matches!(header, gix::odb::find::Header::Loose { .. });
+        self.loose.set(is_loose);
+        checked(header.kind(), header.size())?;
         let mut object = self
             .inner
             .find_object(gix_id)
             .map_err(store("read an object"))?;
         Ok(std::mem::take(&mut object.data))
     }
+}
+
+/// An object that was read.
+pub(super) struct Found {
+    pub(super) kind: gix::objs::Kind,
+    pub(super) data: Vec<u8>,
 }
 
 /// Whether `content` is a usable target of a symbolic link.

@@ -42,6 +42,8 @@ pub struct Repository {
     pub(super) packed_seen: Cell<Option<super::refs::PackedStamp>>,
     /// A folder of its own, where objects are read from more than one place.
     pub(super) scratch: Option<tempfile::TempDir>,
+    /// Whether the object that was looked up last was in a file of its own.
+    pub(super) loose: Cell<bool>,
 }
 
 impl fmt::Debug for Repository {
@@ -85,6 +87,7 @@ impl Repository {
             unsynced: RefCell::default(),
             packed_seen: Cell::default(),
             scratch: None,
+            loose: Cell::default(),
         };
         repository.check_supported()?;
         Ok(repository)

@@ -1,6 +1,7 @@
 use super::{Sample, fsck, git, git_run};
 use hangar::git::{CommitDraft, EntryKind, Error, TreeEntry};
 use hangar::model::object_id::ObjectId;
+use std::fs;
 
 fn draft(tree: ObjectId, parents: &[ObjectId]) -> CommitDraft {
     CommitDraft {
@@ -202,4 +203,58 @@ fn gc_keeps_what_a_hangar_ref_reaches() {
         .collect();
     repository.sync_objects(&many).unwrap();
     git(&sample.dir(), &["cat-file", "-e", &many[39].to_string()]);
+}
+
+#[test]
+fn an_object_says_the_same_of_itself_however_it_lies() {
+    let sample = Sample::init(&[]);
+    sample.put("a", "one").commit();
+    let repository = sample.open();
+    let write = |content: &[u8]| repository.write_blob(content).unwrap();
+    let (small, other) = (write(b"small"), write(b"other"));
+    let large = write(&vec![7; 300_000]);
+    let ask = |after: ObjectId| {
+        let fresh = sample.open();
+        // What is looked up first tells where to look next.
+        fresh.read_blob(after, 1 << 20).unwrap();
+        let read = |id, limit| {
+            fresh
+                .read_blob(id, limit)
+                .map_err(|error| error.to_string())
+        };
+        let wrong = fresh.read_commit(small).unwrap_err().to_string();
+        let missing = fresh.read_blob("12".repeat(20).parse().unwrap(), 9);
+        (
+            (read(small, 5), read(small, 4), wrong),
+            (
+                read(large, 1 << 20),
+                read(large, 4),
+                missing.unwrap_err().to_string(),
+            ),
+        )
+    };
+    let loose = ask(other);
+    assert_eq!(loose.0.0.as_deref(), Ok(&b"small"[..]));
+    assert_eq!(loose.1.0.as_ref().map(Vec::len), Ok(300_000));
+    // A damaged file is read as nothing, and named.
+    let hex = small.to_string();
+    let path = sample
+        .dir()
+        .join(".git/objects")
+        .join(&hex[..2])
+        .join(&hex[2..]);
+    let whole = fs::read(&path).unwrap();
+    fs::remove_file(&path).unwrap();
+    fs::write(&path, &whole[..whole.len() / 2]).unwrap();
+    let fresh = sample.open();
+    fresh.read_blob(other, 9).unwrap();
+    assert!(fresh.read_blob(small, 9).is_err());
+    fs::write(&path, whole).unwrap();
+
+    for id in [small, other, large] {
+        sample.git(&["update-ref", &format!("refs/kept/{id}"), &id.to_string()]);
+    }
+    sample.git(&["repack", "-a", "-d", "-q"]);
+    assert!(!fs::exists(&path).unwrap());
+    assert_eq!(ask(other), loose);
 }
