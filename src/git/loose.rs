@@ -78,7 +78,7 @@ mod tests {
         for end in 0..good.len() {
             assert!(unpack(&good[..end]).is_none(), "{end}");
         }
-        let large = [&b"blob 100000\0"[..], &[0; 100_000]].concat();
+        let large = [&b"blob 100000\0"[..], &vec![0; 100_000]].concat();
         for bad in [
             &b"blob 4\0abc"[..],
             b"blob 2\0abc",
