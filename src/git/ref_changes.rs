@@ -66,7 +66,9 @@ impl Repository {
             .env("GIT_COMMITTER_DATE", format!("{now} +0000"))
             .setting("core.fsync=committed")
             .args(["update-ref", "--no-deref", "-z", "-m"])
-            .args([message.replace(['\n', '\r'], " ").as_str(), "--stdin"])
+            // Git refuses an empty one.
+            .args([format!("hangar: {}", message.replace(['\n', '\r'], " "))])
+            .args(["--stdin"])
             .stdin(input)
             .output()?;
         // A git that was killed left its lock files: whoever comes next looks after them.
