@@ -251,6 +251,8 @@ impl Cluster {
             .env("PATH", std::env::var_os("PATH").unwrap())
             .env("HOME", home)
             .env("GIT_CONFIG_NOSYSTEM", "1")
+            // The documents' own day: on a later one a sync archives what has ended.
+            .env("HANGAR_NOW", clock().now().to_string())
             .args(["sync", self.hub.to_str().unwrap()])
             .stdin(Stdio::null())
             .stdout(Stdio::null())
