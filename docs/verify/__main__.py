@@ -5,15 +5,16 @@ tables of that page (rights, states, patterns, probes, frameworks) are read when
     python3 docs/verify REPOSITORY --all [ID]    is there any fault? ID is the repository id that you were told
 
 Prints every fault. Exit status 0: none; 1: some, or nothing was accepted; 2: there is no answer. Not looked at:
-what is inside ciphertexts, limits, unknown fields, TOML outside the subset, what ssh-keygen does not check, archives.
+what is inside ciphertexts, limits, unknown fields, TOML outside the subset, what ssh-keygen does not check.
 Events made at the same time are applied in order, not weighed; a policy with rival versions is refused as a whole.
 Comments that stand alone are headings of format.md, below "Checking a task"."""
 import re, sys
 sys.dont_write_bytecode = True
 from approvals import approvals
-from claims import changed_paths, grade_claims, manifest_claims, matches, rules, run_claims, scale
-from documents import BROKEN, R, blob, check, commit, digest, documents, file, git, may, need, table, tree, words
-from events import history, text_digest
+from claims import changed_paths, grade_claims, manifest_claims, matches, minimums, rules, run_claims
+from documents import (BROKEN, R, archived, blob, check, commit, digest, documents, file, git, may, need, table,
+                       take_out, tree, words)
+from events import ENDED, history, text_digest
 from policy import pins, policy
 
 # Versions
@@ -52,15 +53,6 @@ def delivered_run(task, one, seal):
           (not writer or doc.get("harness", {}).get("name") != writer, "the writer of the tests wrote the patch"))
 
 # Grade
-def minimums(acceptance, seal, grade):  # what a policy asks of it
-    doc, plan = grade.doc, seal.doc["plan"]
-    for field in ("trust", "verdict"):
-        rank = scale(field).index
-        yield rank(doc[field]) >= max(rank(plan[field]), rank(acceptance[field])), f"its {field} is not enough"
-    yield not acceptance["adapters"] or plan["framework"] in acceptance["adapters"], "its framework is not allowed"
-    yield acceptance["after_code"] or not doc["after_code"], "its tests were sealed after code was seen"
-    yield acceptance["swap_exposed"] or not doc["sandbox"]["swap_exposed"], "it was made with swap on"
-
 def delivered_grade(task, then, one, seals, run, grades, aside):
     doc, subject, plan = one.doc, one.doc["subject"], seals[one.doc["manifest"]].doc["plan"]
     result = run.doc.get("result", {}) if run else {}
@@ -122,7 +114,8 @@ def newest(task, documents, used, seal, grade):
         check(len(people) >= needed, "newest policy", f"{len(people)} of {needed} people approved the tests")
 
 def verify(name):  # whether a test-first task was delivered; the faults say how
-    task = history(name)
+    is_archived, task = take_out(name), history(name)
+    check(task.state in ENDED or not is_archived, "history", "it lies in the archive, and it has not ended")
     read = lambda kind, folder: documents(f"{folder}/{name}", kind, name, task.requester)
     seals, runs, grades = ({one.id: one for one in read(kind, folder)} for kind, folder in
                            (("manifest", "sealed"), ("run", "runs"), ("grade", "grades")))
@@ -161,8 +154,9 @@ def open_repository(told=None):
     found = [one for one in ("refs/hangar/", "refs/heads/hangar-state/") if one + "policy" in R.refs]
     need(found, "there is no policy")
     R.prefix = found[0]
-    tasks = (re.fullmatch(R.prefix + "tasks/([a-z2-7]{52})", ref) for ref in R.refs)
-    R.tasks = sorted(task[1] for task in tasks if task)
+    live = (re.fullmatch(R.prefix + "tasks/([a-z2-7]{52})", ref) for ref in R.refs)
+    kept = (archived(ref).values() for ref in R.refs if ref.startswith(R.prefix + "archive/"))
+    R.tasks = sorted({task[1] for task in live if task} | {task for some in kept for task in some if task})
     try:
         need(len(found) == 1, "there is one under both prefixes")
         policy()
@@ -176,6 +170,8 @@ def lost_refs():
         kind, _, rest = ref.partition("/")
         known = kind not in ("sealed", "runs", "grades", "approvals") or rest.split("-")[0] in R.tasks
         check(known, ref, "it belongs to a task that is not here")
+        fits = kind != "archive" or all(archived(R.prefix + ref).values())
+        check(fits, ref, "the archive is malformed")
 
 def main():
     try:

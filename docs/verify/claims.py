@@ -114,3 +114,12 @@ def grade_claims(one, seal, run):
               (all(result.get(name) == value for name, value in doc["subject"].items()), "its run has another result"),
               (run and run.doc.get("manifest") == doc["manifest"], "its run was made under another manifest"),
               (run and run.doc["secrecy"] == doc["secrecy"], "it claims another secrecy than its run"))
+
+def minimums(acceptance, seal, grade):  # what a policy asks of it
+    doc, plan = grade.doc, seal.doc["plan"]
+    for field in ("trust", "verdict"):
+        rank = scale(field).index
+        yield rank(doc[field]) >= max(rank(plan[field]), rank(acceptance[field])), f"its {field} is not enough"
+    yield not acceptance["adapters"] or plan["framework"] in acceptance["adapters"], "its framework is not allowed"
+    yield acceptance["after_code"] or not doc["after_code"], "its tests were sealed after code was seen"
+    yield acceptance["swap_exposed"] or not doc["sandbox"]["swap_exposed"], "it was made with swap on"

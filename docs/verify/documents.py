@@ -54,6 +54,26 @@ def commits(ref):  # with their files, parents first, without joins
     found = git("rev-list", "--topo-order", "--reverse", tip + "^{commit}").decode().split() if tip else []
     return [(one, tree(one)) for one in found if tree(one)]
 
+# Archive
+def take_out(task):  # the refs that are gone and that the archive names; whether the task's own is one
+    tip = R.refs.get(f"{R.prefix}archive/{task[0]}")
+    data = file(tree(tip, "-r"), f"{task[1:3]}/{task}") if tip else None
+    if data is None:
+        return False
+    lines = [line.split(" ", 1) for line in data.decode().splitlines()]
+    names = [name for _, name in lines]
+    of_task = re.compile(rf"(tasks|sealed|runs|grades)/{task}|approvals/{task}-.*")
+    need(data.decode() == "".join(f"{named(at)} {name}\n" for at, name in lines) and all(map(of_task.fullmatch, names))
+         and names == sorted(set(names)) and f"tasks/{task}" in names, "its file in the archive is malformed")
+    gone = [(at, R.prefix + name) for at, name in lines if R.prefix + name not in R.refs]
+    R.refs |= {name: at for at, name in gone}
+    return any(name == f"{R.prefix}tasks/{task}" for _, name in gone)
+
+def archived(ref):  # path -> the task that lies there; None where none may
+    tasks = {path: path.partition("/")[2] for path in tree(R.refs[ref], "-r")}
+    fits = lambda path, task: re.fullmatch(r"[a-z2-7]{52}", task) and f"{ref[-1]}{path[:3]}" == f"{task[:3]}/"
+    return {path: task if fits(path, task) else None for path, task in tasks.items()}
+
 def file(files, name):  # the bytes of a plain file beside others
     return blob(files[name][1]) if files.get(name, " ")[0] == "100644" else None
 

@@ -4,6 +4,8 @@ Comments that stand alone are headings of format.md."""
 import re
 from documents import BROKEN, Record, check, digest, documents, may, need, sized, table, words
 
+ENDED = ("done", "failed", "rejected", "deleted")
+
 # Task text
 def text_digest(task):
     parts = [task.title, task.mandate, *(part for one in task.criteria for part in (one["id"], one["text"]))]
