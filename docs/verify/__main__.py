@@ -6,7 +6,6 @@ tables of that page (rights, states, patterns, probes, frameworks) are read when
 
 Prints every fault. Exit status 0: none; 1: some, or nothing was accepted; 2: there is no answer. Not looked at:
 what is inside ciphertexts, limits, unknown fields, TOML outside the subset, what ssh-keygen does not check.
-Events made at the same time are applied in order, not weighed; a policy with rival versions is refused as a whole.
 Comments that stand alone are headings of format.md, below "Checking a task"."""
 import re, sys
 sys.dont_write_bytecode = True
@@ -115,13 +114,15 @@ def newest(task, documents, used, seal, grade):
 
 def verify(name):  # whether a test-first task was delivered; the faults say how
     is_archived, task = take_out(name), history(name)
+    print(f"task {name} is {task.state}: text {text_digest(task)}, base {task.base}, priority {task.priority},",
+          f"tags {[*task.tags]}")
     check(task.state in ENDED or not is_archived, "history", "it lies in the archive, and it has not ended")
     read = lambda kind, folder: documents(f"{folder}/{name}", kind, name, task.requester)
     seals, runs, grades = ({one.id: one for one in read(kind, folder)} for kind, folder in
                            (("manifest", "sealed"), ("run", "runs"), ("grade", "grades")))
     to, event = task.delivery, task.delivered
     seal, run, grade = seals.get(to.get("manifest")), runs.get(to.get("run")), grades.get(to.get("grade"))
-    then = next(one for one in R.versions.values() if one.id[0] == event.version) if event else R.newest
+    then = event.policy if event else R.newest
     aside = task.aside | {one.id for some in (seals, runs, grades) for one in some.values() if not one.counts}
     late = [one for one in (run, seal, grade) if one and one.version > event.version]
     check(not late, "history", "the delivery names an older policy version than its evidence")

@@ -41,7 +41,7 @@ def approvals(task, then, seals, seal, grade):  # gives those that were used and
         rejects = seal is about and one.doc["action"] == "reject" and one.counts and one.id not in task.aside
         check(not seal or not rejects, one.place, "it rejects the delivered manifest")
     uses = [(event, use) for event, use in task.uses if seal and use["manifest"] == seal.id]
-    uses = [(event, use) for event, use in uses if event is not task.delivered]
+    uses = [(event, use) for event, use in uses if event.rank < task.delivered.rank]
     check(uses or not seal, "approval", "the history used no approval of the delivered manifest")
     if not uses:
         return []

@@ -3,10 +3,14 @@
 Comments that stand alone are headings of format.md. `R` holds what was opened, and the faults so far."""
 import base64, functools, hashlib, re, subprocess, tempfile, tomllib
 from pathlib import Path
-from types import SimpleNamespace as Record
+from types import SimpleNamespace
 
 PAGE = (Path(__file__).resolve().parents[1] / "format.md").read_text("utf-8")
 BROKEN = (ValueError, LookupError, TypeError, AttributeError)  # where malformed bytes lead
+
+class Record(SimpleNamespace):
+    __eq__, __hash__ = object.__eq__, object.__hash__
+
 R = Record(faults=[])
 
 def check(ok, place, what):
@@ -21,7 +25,13 @@ def need(ok, what):
 def table(heading):  # of the page: first cell -> the other cells by column
     text = re.split(r"(?m)^#+ ", re.split(rf"(?m)^#+ `?{heading}`?\n", PAGE)[1])[0]
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line[:1] == "|"]
-    return {row[0].strip("`"): dict(zip(rows[0][1:], row[1:])) for row in rows[2:]}
+    found, head = {}, []
+    for above, row in zip(rows, rows[1:]):
+        if row[0] == "---":
+            head = above
+        else:
+            found |= {key: dict(zip(head[1:], row[1:])) for key in words(row[0]) or row[:1]}
+    return found
 
 def words(text):  # what stands in backticks
     return re.findall(r"`([^`]+)`", text)
@@ -134,11 +144,16 @@ def believe(data, signature, name, task, requester):
     acts = table("Signatures")[name + ".toml"]["its signer needs the [right](#rights) to"]
     act = acts.split("; where `kind` is `submitted`, ")[-1 if doc.get("kind") == "submitted" else 0]
     need(name == "event" or may(who, act, requester), f"{who['name']} has no right to {act}")
-    entry = R.newest.reduced.get(signer["key"], {"since": 0})
-    listed = version.id[0] < entry["since"] and digest(data) in R.lists[entry["accepted"]]
-    return Record(doc=doc, id=digest(data), who=who, person=who.get("owner", who["name"]), act=act, at=signer["at"],
-                  version=version.id[0], listed=listed, counts=listed or version.id[0] >= entry["since"],
-                  place=f"{name} {digest(data)[7:19]}")
+    entry, rivals = R.newest.reduced.get(signer["key"], {"since": 0}), R.newest.members.get("rival", [])
+    if version in R.chain:
+        counts = version.id[0] >= entry["since"] or digest(data) in R.lists[entry["accepted"]]
+    else:  # the nearest entry lists what counts all the same
+        lists = {one["digest"]: R.lists[one["accepted"]] for one in rivals}
+        near = (lists[one.id[1]] for one in reversed(version.path) if one.id[1] in lists)
+        counts = digest(data) in next(near, ())
+    return Record(doc=doc, id=digest(data), place=f"{name} {digest(data)[7:19]}", at=signer["at"], act=act,
+                  who=who, person=who.get("owner", who["name"]), policy=version, version=version.id[0],
+                  counts=counts, listed=counts and version.id[0] < entry["since"])
 
 def documents(ref, name, task, requester=None):  # the believed ones; a fault for each of the others
     found, other = [], {"manifest": "reseal.toml", "reseal": "manifest.toml"}.get(name)
@@ -150,6 +165,8 @@ def documents(ref, name, task, requester=None):  # the believed ones; a fault fo
             one = believe(file(files, name + ".toml"), file(files, name + ".sig") or b"", name, task, requester)
             one.files, one.commit = files, oid
             found.append(one)
+            keeps_place = one.counts or one.policy in R.chain or (name == "event" and "task" in one.doc)
+            check(keeps_place, one.place, "it names a policy version that does not stand")
         except BROKEN as doubt:
             check(False, f"{name} in commit {oid[:12]}", doubt)
     return found

@@ -301,6 +301,9 @@ fn the_root_keys_of_both_sides_must_agree() {
         (&4.into(), &1.into())
     );
     assert_eq!(one["set_aside"].as_array().unwrap().len(), 2);
+    for (env, dir) in team.sides() {
+        env.hangar(dir, &["verify", "--all"]).success();
+    }
 }
 
 #[test]
@@ -374,6 +377,7 @@ fn one_version_that_two_people_completed_apart_is_one() {
         .success();
     sync(2);
     assert_eq!(json(&carol, &third, &["policy", "show"])["version"], 6);
+    carol.hangar(&third, &["verify", "--all"]).success();
 }
 
 #[test]
@@ -410,17 +414,24 @@ fn who_was_an_admin_once_makes_one_rival_and_no_second() {
         team.bob.git(&dir, &["push", "-q", hub, force]);
         made
     };
+    let verify = |code| {
+        let ran = team.alice().hangar(&team.first, &["verify", "--all"]);
+        ran.exits(code);
+    };
+    verify(0);
     attack("mallory");
     let report = team.alice().hangar(&team.first, &["sync", "--json"]);
     let report = report.exits(4).json();
     assert_eq!(report["losses"][0]["what"], "rewritten");
     assert_eq!(digests(&report["rivals"]).len(), 2);
+    verify(1);
     let own = json(team.alice(), &team.first, &["policy", "show"]);
     let keep = own["digest"].as_str().unwrap();
     team.alice()
         .hangar(&team.first, &["policy", "resolve", keep])
         .success();
     team.alice().hangar(&team.first, &["sync"]).success();
+    verify(0);
     // The same root keys decided about that place: another one changes nothing.
     attack("trudy");
     let report = team.alice().hangar(&team.first, &["sync", "--json"]);
@@ -437,6 +448,7 @@ fn who_was_an_admin_once_makes_one_rival_and_no_second() {
     team.alice()
         .hangar(&team.first, &["task", "new", "x", "--plain"])
         .success();
+    verify(0);
 }
 
 #[test]

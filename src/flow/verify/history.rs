@@ -141,6 +141,7 @@ pub(super) fn check(case: &Case<'_>, sheet: &mut Sheet) -> Result<(), Error> {
         ),
     );
     pending(case, sheet);
+    hidden(case, sheet)?;
     refused(case, sheet);
     backdated(case, sheet);
     cut_back(case, sheet);
@@ -206,6 +207,17 @@ fn pending(case: &Case<'_>, sheet: &mut Sheet) {
             "it follows an event that is not here: the ref was rewritten or fetched in part",
         );
     }
+}
+
+/// Only what has ended goes to the archive; an archive is not signed, so anybody may have put it there.
+fn hidden(case: &Case<'_>, sheet: &mut Sheet) -> Result<(), Error> {
+    let own = case.store.layout.task(case.dossier.id());
+    let is_archived = matches!(soften(case.store.repo.read_ref(&own))?, Ok(None));
+    if is_archived && !case.dossier.history.task.state.is_terminal() {
+        let what = "it lies in the archive, and has not ended: its ref was taken away";
+        sheet.fault_at(History, own, what);
+    }
+    Ok(())
 }
 
 /// Events without effect are shown. They are no fault: two people may act at one time.

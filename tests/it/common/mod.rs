@@ -187,7 +187,11 @@ impl TestEnv {
             .expect("hangar starts");
         // A command that reads no input may be gone already.
         let _ = child.stdin.take().unwrap().write_all(stdin.as_bytes());
-        self.ran(args, &child.wait_with_output().expect("hangar ends"))
+        let ran = self.ran(args, &child.wait_with_output().expect("hangar ends"));
+        if vars.is_empty() {
+            crate::verify::second::compare_command(self, dir, args, &ran);
+        }
+        ran
     }
 
     /// A finished command as this user's.

@@ -1,6 +1,7 @@
 //! A delivered task in the archive: verified as before, and what an archive loses is named.
 
 use super::forge::Forged;
+use super::plot::Plot;
 
 /// What the archive's file of the task says, without the lines that `drop` means, as its new file.
 fn rewrite_file(forged: &Forged, drop: &str) {
@@ -89,4 +90,15 @@ fn an_archived_task_is_verified_as_before() {
     rewrite_file(&forged, "tasks/");
     let answer = forged.task();
     assert_ne!(answer.code, Some(0), "{}", answer.text);
+}
+
+#[test]
+fn a_task_that_somebody_archived_before_it_ended() {
+    let forged = Forged::new(&Plot::undelivered());
+    let control = forged.verify(&["--all"]);
+    assert_eq!(control.faults(), [] as [serde_json::Value; 0]);
+    let store = forged.store();
+    store.archive(std::slice::from_ref(&forged.id)).unwrap();
+    forged.verify(&["--all"]).names("history", "has not ended");
+    forged.task().names("history", "has not ended");
 }

@@ -2,6 +2,7 @@
 
 mod answer;
 mod archived;
+mod concurrent;
 mod documents;
 pub(crate) mod forge;
 mod forged;
@@ -11,6 +12,6 @@ pub(crate) mod plot;
 mod policy;
 mod revisions;
 mod rewritten;
-mod second;
+pub(crate) mod second;
 mod tamper;
 mod whole;

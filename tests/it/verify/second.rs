@@ -1,18 +1,31 @@
-//! `docs/verify`, the second verifier, beside the binary: on every repository that the tests of this
-//! folder make, honest or forged, both must give the same answer.
+//! `docs/verify`, the second verifier, beside the binary: on every repository that [`TESTS`] make,
+//! honest or forged, both must give the same answer.
 //!
 //! The one test here runs the others once more, with a variable by which [`compare`] asks the second
 //! verifier whatever the binary was asked.
 
 use super::answer::Answer;
 use super::forge::Forged;
+use crate::common::{Ran, TestEnv};
+use hangar::model::ids::TaskId;
 use serde_json::Value;
+use std::ffi::OsStr;
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
+use std::path::Path;
 use std::process::{Command, Output};
 
 /// Names the file to which each comparison adds a line: the exit status and what was said.
 const COMPARE: &str = "HANGAR_TEST_SECOND_VERIFIER";
+
+/// The tests that ask `hangar verify` about honest, forged, archived and divided repositories.
+const TESTS: [&str; 5] = [
+    "verify::",
+    "apart::",
+    "archive::",
+    "rivals::",
+    "patch_approval::",
+];
 
 /// Asks the second verifier the same, where the tests run for that.
 pub(crate) fn compare(forged: &Forged, args: &[&str], answer: &Answer) {
@@ -23,6 +36,31 @@ pub(crate) fn compare(forged: &Forged, args: &[&str], answer: &Answer) {
         return;
     };
     let out = second(forged, &subject, &[]);
+    let said = agrees(&log, &out, expected, &answer.text);
+    for task in answer.json["tasks"].as_array().into_iter().flatten() {
+        if let Some(line) = task["task"].as_str().and_then(|id| as_folded(forged, id)) {
+            assert!(said.contains(&line), "no `{line}` in:\n{said}");
+        }
+    }
+}
+
+/// The same for a command of a user; a task is asked for by its whole id.
+pub(crate) fn compare_command(env: &TestEnv, dir: &Path, args: &[&str], ran: &Ran) {
+    let Some(log) = std::env::var_os(COMPARE) else {
+        return;
+    };
+    let whole = |arg: &&&str| **arg == "--all" || arg.parse::<TaskId>().is_ok();
+    let (true, Some(subject)) = (args.contains(&"verify"), args.iter().find(whole)) else {
+        return;
+    };
+    if let Some(expected @ (0 | 1)) = ran.code {
+        let out = ask(dir, env.home(), subject, &[]);
+        agrees(&log, &out, expected, &ran.to_string());
+    }
+}
+
+/// It ended as it should; gives what it said.
+fn agrees(log: &OsStr, out: &Output, expected: i32, binary: &str) -> String {
     let said = format!(
         "{}{}",
         String::from_utf8_lossy(&out.stdout),
@@ -31,8 +69,7 @@ pub(crate) fn compare(forged: &Forged, args: &[&str], answer: &Answer) {
     assert_eq!(
         out.status.code(),
         Some(expected),
-        "the second verifier says:\n{said}\nthe binary:\n{}",
-        answer.text
+        "the second verifier says:\n{said}\nthe binary:\n{binary}"
     );
     // What it prints is an answer, never a trace.
     assert!(said.ends_with("accepted\n"), "{said}");
@@ -43,6 +80,20 @@ pub(crate) fn compare(forged: &Forged, args: &[&str], answer: &Answer) {
         .open(log)
         .unwrap();
     writeln!(log, "{expected} {}", said.trim_end().replace('\n', "; ")).unwrap();
+    said
+}
+
+/// How it tells the task that its own fold made; `None` where the binary can't fold it.
+fn as_folded(forged: &Forged, id: &str) -> Option<String> {
+    let task = forged.store().task(&id.parse().ok()?).ok()?.task;
+    let tags = format!("{:?}", task.tags).replace('"', "'");
+    Some(format!(
+        "task {id} is {}: text {}, base {}, priority {}, tags {tags}\n",
+        task.state,
+        task.text_digest(),
+        task.base,
+        task.priority,
+    ))
 }
 
 /// What it is asked about, and what it should end with; `None` where it has no answer: about revisions.
@@ -70,15 +121,19 @@ fn expected(forged: &Forged, args: &[&str], answer: &Answer) -> Option<(String, 
 }
 
 fn second(forged: &Forged, subject: &str, more: &[&str]) -> Output {
+    ask(&forged.dir(), forged.world.dir.path(), subject, more)
+}
+
+fn ask(dir: &Path, home: &Path, subject: &str, more: &[&str]) -> Output {
     let program = crate::docs::root().join("docs/verify");
     Command::new("python3")
         .env_clear()
         .env("PATH", std::env::var_os("PATH").unwrap())
         .env("PYTHONDONTWRITEBYTECODE", "1")
         .env("GIT_CONFIG_NOSYSTEM", "1")
-        .env("HOME", forged.world.dir.path())
+        .env("HOME", home)
         .arg(program)
-        .arg(forged.dir())
+        .arg(dir)
         .arg(subject)
         .args(more)
         .output()
@@ -86,12 +141,14 @@ fn second(forged: &Forged, subject: &str, more: &[&str]) -> Output {
 }
 
 #[test]
-#[ignore = "heavy: runs every test of this folder again, with python3 and ssh-keygen"]
+#[ignore = "heavy: runs the tests that verify again, with python3 and ssh-keygen"]
 fn the_second_verifier_gives_the_same_answer_on_every_tampering() {
     let dir = tempfile::tempdir().unwrap();
     let log = dir.path().join("compared");
     let out = Command::new(std::env::current_exe().unwrap())
-        .args(["verify::", "--test-threads", "2"])
+        .args(TESTS)
+        .args(["--include-ignored", "--skip", "verify::second"])
+        .args(["--test-threads", "2"])
         .env(COMPARE, &log)
         .output()
         .unwrap();
