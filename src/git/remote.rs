@@ -7,6 +7,7 @@
 use super::error::{Error, show};
 use super::program::{Git, hide_password, message};
 use super::refs::{Expected, check_ref_name};
+use super::rejected::Rejected;
 use super::repository::Repository;
 use super::trouble::RemoteTrouble;
 use crate::base::process::{self, Output};
@@ -29,9 +30,9 @@ pub struct Lease {
 pub enum PushOutcome {
     /// The remote has everything.
     Done,
-    /// These refs were elsewhere than expected (or the remote refused them): (name, reason). With a
-    /// server that knows atomic pushes nothing was changed.
-    Rejected(Vec<(String, String)>),
+    /// Some refs were elsewhere than expected, or the remote refused them. With a server that knows
+    /// atomic pushes nothing was changed.
+    Rejected(Rejected),
 }
 
 impl Repository {
@@ -167,10 +168,10 @@ impl Repository {
             args.push(format!("{new}:{}", lease.name));
         }
         let out = answer(remote, timeout, self.remote_git(timeout).args(args))?;
-        let rejected = rejected(&String::from_utf8_lossy(&out.stdout));
+        let rejected = Rejected::of(&out);
         if out.status.success() {
             Ok(PushOutcome::Done)
-        } else if rejected.is_empty() {
+        } else if rejected.refs.is_empty() {
             Err(refused(remote, &out))
         } else {
             Ok(PushOutcome::Rejected(rejected))
@@ -310,19 +311,6 @@ pub fn shown(remote: &str) -> String {
     show(hide_password(remote).as_bytes())
 }
 
-/// Lines of `push --porcelain` that begin with `!`: (ref on the remote, reason).
-fn rejected(porcelain: &str) -> Vec<(String, String)> {
-    porcelain
-        .lines()
-        .filter_map(|line| {
-            let mut fields = line.strip_prefix("!\t")?.splitn(2, '\t');
-            let (_, name) = fields.next()?.rsplit_once(':')?;
-            let reason = fields.next().unwrap_or_default();
-            Some((name.to_owned(), show(reason.as_bytes())))
-        })
-        .collect()
-}
-
 /// A remote is a name or an address that git does not take for an option or a command.
 fn check_remote(remote: &str) -> Result<(), Error> {
     let invalid = |why| Error::Invalid {
@@ -364,17 +352,5 @@ mod tests {
         ] {
             assert!(check_remote(remote).is_ok(), "{remote}");
         }
-    }
-
-    #[test]
-    fn rejections_are_read_from_the_porcelain() {
-        let text = "To /r\n!\tabc:refs/hangar/a\t[rejected] (stale info)\n=\tx:refs/b\t[up to date]\nDone\n";
-        assert_eq!(
-            rejected(text),
-            [(
-                "refs/hangar/a".to_owned(),
-                "[rejected] (stale info)".to_owned()
-            )]
-        );
     }
 }

@@ -95,13 +95,10 @@ impl Store {
         match self.repo.push(arbiter, &[lease], PATIENCE)? {
             PushOutcome::Done => Ok(Submitted::Recorded),
             PushOutcome::Rejected(rejected) if sync::is_race(&rejected) => Ok(Submitted::Raced),
-            PushOutcome::Rejected(rejected) => {
-                let why = rejected.first().map(|(_, why)| why.clone());
-                Err(Error::Arbiter {
-                    arbiter: shown_remote(arbiter),
-                    why: why.unwrap_or_default(),
-                })
-            }
+            PushOutcome::Rejected(rejected) => Err(Error::Arbiter {
+                arbiter: shown_remote(arbiter),
+                why: rejected.why(),
+            }),
         }
     }
 }

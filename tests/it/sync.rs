@@ -183,13 +183,23 @@ fn a_remote_that_takes_nothing_is_still_read() {
     let task = hub.task(&first, "Shared");
     hub.sync(&first).success();
     let hook = hub.bare.join("hooks/pre-receive");
-    write(&hook, "#!/bin/sh\necho go away >&2\nexit 1\n");
+    write(
+        &hook,
+        "#!/bin/sh\nprintf 'go \\033[2Jaway\\n' >&2\necho stale info on page 3 >&2\nexit 1\n",
+    );
     fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).unwrap();
     hub.sync(&second).success();
     hub.edit(&second, &task, "Mine");
     let report = hub.sync(&second).exits(7).json();
     let why = report["not_pushed"].as_str().unwrap();
     assert!(why.contains("pre-receive hook declined"), "{why}");
+    // What the server says of itself is shown, and decides nothing.
+    assert!(
+        why.ends_with("it says: go [2Jaway; stale info on page 3"),
+        "{why}"
+    );
+    let ran = hub.env.hangar(&second, &["sync"]).exits(7);
+    assert!(ran.stdout.contains("go [2Jaway; stale info"), "{ran}");
     fs::remove_file(&hook).unwrap();
     hub.sync(&second).success();
     hub.sync(&first).success();

@@ -200,12 +200,10 @@ fn ended(outcome: PushOutcome, report: &mut Report) -> Pushed {
     let PushOutcome::Rejected(rejected) = outcome else {
         return Pushed::All;
     };
-    let first = rejected.first().map(|(name, why)| format!("{name}: {why}"));
-    let why = first.unwrap_or_default();
     if is_race(&rejected) {
-        return Pushed::Race(why);
+        return Pushed::Race(rejected.named());
     }
-    report.not_pushed = Some(NotPushed::refused(why));
+    report.not_pushed = Some(NotPushed::refused(rejected.named()));
     Pushed::All
 }
 

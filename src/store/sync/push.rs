@@ -4,7 +4,7 @@ use super::archives;
 use super::report::{NotPushed, Report};
 use super::there::There;
 use super::{Wanted, tracking};
-use crate::git::{self, Expected, Lease, PushOutcome, RefChange};
+use crate::git::{self, Expected, Lease, PushOutcome, RefChange, Rejected};
 use crate::model::object_id::ObjectId;
 use crate::store::layout::{Layout, Prefix, RefKind};
 use crate::store::{Error, Store};
@@ -24,9 +24,9 @@ const RACES: [&str; 6] = [
 ];
 
 /// Whether another writer moved one of the refs meanwhile.
-pub(in crate::store) fn is_race(rejected: &[(String, String)]) -> bool {
+pub(in crate::store) fn is_race(rejected: &Rejected) -> bool {
     let race = |(_, why): &(String, String)| RACES.iter().any(|word| why.contains(word));
-    rejected.iter().any(race)
+    rejected.refs.iter().any(race)
 }
 
 /// How a push ended.
@@ -137,7 +137,7 @@ fn tidy(
                 return Ok(Pushed::Race("an archived ref moved meanwhile".into()));
             }
             Ok(PushOutcome::Rejected(rejected)) => {
-                report.not_tidied = rejected.into_iter().next().map(|(_, why)| why);
+                report.not_tidied = Some(rejected.why());
                 break;
             }
             Err(git::Error::Remote { message, .. }) => {
@@ -161,12 +161,10 @@ fn push_some(
     let why = match store.repo.push(wanted.remote, batch, wanted.timeout) {
         Ok(PushOutcome::Done) => return done(store, wanted, batch, report).map(|()| None),
         Ok(PushOutcome::Rejected(rejected)) => {
-            let first = rejected.first().map(|(name, why)| format!("{name}: {why}"));
-            let why = first.unwrap_or_default();
             if is_race(&rejected) {
-                return Ok(Some(why));
+                return Ok(Some(rejected.named()));
             }
-            why
+            rejected.named()
         }
         Err(git::Error::Remote {
             trouble, message, ..

@@ -151,7 +151,7 @@ fn refs_travel_only_as_asked() {
     };
     let outcome = push(Expected::Absent, Some(next), Some(other));
     assert!(
-        matches!(outcome, PushOutcome::Rejected(ref refs) if !refs.is_empty()),
+        matches!(outcome, PushOutcome::Rejected(ref rejected) if !rejected.refs.is_empty()),
         "{outcome:?}"
     );
     assert_eq!(remote_refs(), [(name.clone(), base)]);
