@@ -9,7 +9,7 @@ use std::fs::File;
 use std::path::PathBuf;
 
 /// From so many objects on, one sync of the file system is cheaper than one per file.
-const SYNC_EACH: usize = 32;
+pub(super) const SYNC_EACH: usize = 32;
 
 /// Both times of a file, as "now".
 pub(super) const NOW: rustix::fs::Timestamps = rustix::fs::Timestamps {

@@ -45,12 +45,12 @@ impl Repository {
 }
 
 impl Guard {
-    /// Notes the lock files that this process is about to make, and what it will write to them
+    /// Notes the lock files that this process is about to make, each with what it will write to it
     /// (nothing: not known). Before the first of them is made.
-    pub(super) fn note(&self, locks: &[PathBuf], content: &str) -> Result<(), Error> {
+    pub(super) fn note(&self, locks: &[(PathBuf, String)]) -> Result<(), Error> {
         let lines: Vec<_> = locks
             .iter()
-            .filter_map(|lock| Some(format!("{content} {}\n", lock.to_str()?)))
+            .filter_map(|(lock, content)| Some(format!("{content} {}\n", lock.to_str()?)))
             .collect();
         put(&self.note, lines.concat().as_bytes())
     }

@@ -33,10 +33,10 @@ impl Repository {
         if changes.is_empty() {
             return Ok(());
         }
-        let mut locks = vec![self.packed_lock()];
+        let mut locks = vec![(self.packed_lock(), String::new())];
         let mut input = Vec::new();
         for change in changes {
-            locks.push(self.lock_path(&full_name(&change.name)?));
+            locks.push((self.lock_path(&full_name(&change.name)?), String::new()));
             input.extend(line(change));
         }
         let new: Vec<_> = changes.iter().filter_map(|change| change.new).collect();
@@ -57,7 +57,7 @@ impl Repository {
                 None => thread::sleep(Duration::from_millis(5)),
             }
         };
-        guard.note(&locks, "")?;
+        guard.note(&locks)?;
         let now = Clock::from_env().now().as_second().max(0);
         let out = Git::isolated()
             .env("GIT_DIR", self.git_dir())

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 /// Longest ref name, in bytes.
 const MAX_NAME: usize = 1024;
 /// How long an update waits for a lock that another process holds.
-const PATIENCE: Duration = Duration::from_secs(5);
+pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Where a ref must be for an update to take effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,7 +42,7 @@ impl From<Option<ObjectId>> for Expected {
 pub(super) type PackedStamp = (u64, u64, i64, i64, u64);
 
 /// Why one attempt did not succeed.
-enum Failure {
+pub(super) enum Failure {
     Locked,
     Final(Error),
 }
@@ -153,11 +153,7 @@ impl Repository {
                         lock: self.lock_path(&full),
                     });
                 }
-                Err(Failure::Locked) => {
-                    let [jitter] = random::bytes::<1>();
-                    thread::sleep(Duration::from_micros(pause * 500 + u64::from(jitter) * 8));
-                    pause = (pause * 2).min(64);
-                }
+                Err(Failure::Locked) => wait(&mut pause),
             }
         }
     }
@@ -177,8 +173,7 @@ impl Repository {
         let Some(guard) = self.try_guard()? else {
             return Err(Failure::Locked);
         };
-        let content = new.map(|new| new.to_string()).unwrap_or_default();
-        guard.note(&self.future_locks(name, new)?, &content)?;
+        guard.note(&self.future_locks(name, new)?)?;
         let prepared =
             self.inner
                 .refs
@@ -206,15 +201,7 @@ impl Repository {
             guard.clear()?;
             return Err(error.into());
         }
-        let who = gix::actor::Signature {
-            name: "hangar".into(),
-            email: "hangar@localhost".into(),
-            time: gix::date::Time::new(Clock::from_env().now().as_second().max(0), 0),
-        };
-        let mut buffer = gix::date::parse::TimeBuf::default();
-        transaction
-            .commit(who.to_ref(&mut buffer))
-            .map_err(store("update a ref"))?;
+        commit(transaction)?;
         guard.clear()?;
         Ok(self.sync_ref_folder(name)?)
     }
@@ -237,7 +224,7 @@ impl Repository {
         }
     }
 
-    fn check_expected(&self, name: &FullName, expected: Expected) -> Result<(), Error> {
+    pub(super) fn check_expected(&self, name: &FullName, expected: Expected) -> Result<(), Error> {
         let text = name.as_bstr().to_string();
         let actual = self.read_ref(&text)?;
         if Expected::from(actual) == expected {
@@ -248,7 +235,7 @@ impl Repository {
     }
 
     /// A held lock is worth another try; anything else is not.
-    fn classify(&self, name: &FullName, error: &gix::Error) -> Failure {
+    pub(super) fn classify(&self, name: &FullName, error: &gix::Error) -> Failure {
         let locks = [self.lock_path(name), self.packed_lock()];
         let exists = error.iter_errors().any(|error| {
             let io = error.downcast_ref::<std::io::Error>();
@@ -353,8 +340,13 @@ impl Repository {
     }
 
     /// The lock files that a transaction will make.
-    fn future_locks(&self, name: &FullName, new: Option<ObjectId>) -> Result<Vec<PathBuf>, Error> {
-        let mut locks = vec![self.lock_path(name)];
+    fn future_locks(
+        &self,
+        name: &FullName,
+        new: Option<ObjectId>,
+    ) -> Result<Vec<(PathBuf, String)>, Error> {
+        let content = new.map(|new| new.to_string()).unwrap_or_default();
+        let mut locks = vec![(self.lock_path(name), content)];
         // A ref that is deleted goes from packed-refs too.
         let packed = self
             .inner
@@ -363,13 +355,13 @@ impl Repository {
             .map_err(store("read packed-refs"))?;
         let in_packed = packed.is_some_and(|packed| packed.find(name.as_ref()).is_ok());
         if new.is_none() && in_packed {
-            locks.push(self.packed_lock());
+            locks.push((self.packed_lock(), String::new()));
         }
         Ok(locks)
     }
 
     /// The lock file becomes the ref by a rename; its content must be on disk before.
-    fn sync_lock(&self, name: &FullName) -> Result<(), Error> {
+    pub(super) fn sync_lock(&self, name: &FullName) -> Result<(), Error> {
         let path = self.lock_path(name);
         match File::open(&path).and_then(|lock| lock.sync_all()) {
             Ok(()) => Ok(()),
@@ -379,7 +371,7 @@ impl Repository {
         }
     }
 
-    fn sync_ref_folder(&self, name: &FullName) -> Result<(), Error> {
+    pub(super) fn sync_ref_folder(&self, name: &FullName) -> Result<(), Error> {
         let path = self.common_dir().join(name.as_bstr().to_string());
         // The folder is gone when the last ref in it was deleted; then its parent tells.
         for folder in path.ancestors().skip(1) {
@@ -392,8 +384,27 @@ impl Repository {
     }
 }
 
+/// A random pause, of a length that grows.
+pub(super) fn wait(pause: &mut u64) {
+    let [jitter] = random::bytes::<1>();
+    thread::sleep(Duration::from_micros(*pause * 500 + u64::from(jitter) * 8));
+    *pause = (*pause * 2).min(64);
+}
+
+/// Makes what was prepared visible. The name in a reflog is hangar's.
+pub(super) fn commit(transaction: gix::refs::file::Transaction<'_, '_>) -> Result<(), Error> {
+    let who = gix::actor::Signature {
+        name: "hangar".into(),
+        email: "hangar@localhost".into(),
+        time: gix::date::Time::new(Clock::from_env().now().as_second().max(0), 0),
+    };
+    let mut buffer = gix::date::parse::TimeBuf::default();
+    let done = transaction.commit(who.to_ref(&mut buffer));
+    done.map(drop).map_err(store("update a ref"))
+}
+
 /// The edit that gix understands; `None` when there is nothing to do.
-fn edit(
+pub(super) fn edit(
     name: &FullName,
     expected: Expected,
     new: Option<ObjectId>,

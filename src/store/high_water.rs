@@ -23,8 +23,19 @@ fn path(repo: &Repository) -> PathBuf {
 /// Notes where a ref is now. The ref has moved already, so a full disk must not make that look like a
 /// failure: the mark only stays older.
 pub(super) fn note(repo: &Repository, name: &str, at: ObjectId) {
-    let line = format!("{at} {name}\n");
-    let _ = files::append(&path(repo), line.as_bytes(), 0o600);
+    note_all(repo, [(name, at)]);
+}
+
+/// The same for several refs.
+pub(super) fn note_all<'a>(
+    repo: &Repository,
+    marks: impl IntoIterator<Item = (&'a str, ObjectId)>,
+) {
+    let marks = marks.into_iter();
+    let lines: Vec<_> = marks.map(|(name, at)| format!("{at} {name}\n")).collect();
+    if !lines.is_empty() {
+        let _ = files::append(&path(repo), lines.concat().as_bytes(), 0o600);
+    }
 }
 
 /// The mark of every ref, by its name in this layout: marks outlive a move to another prefix.

@@ -3,6 +3,7 @@
 //! Owns who reads what; what is read is `tasks` and `dossier`. Results and errors do not depend on how
 //! many processors there are.
 
+use super::archive::Heads;
 use super::layout::{Layout, OfTask};
 use super::policy::PolicyHistory;
 use super::{Error, Store};
@@ -90,13 +91,42 @@ impl Store {
 
     /// The refs of one task whose events end at `tip`.
     pub(super) fn refs_of(&self, id: &TaskId, tip: ObjectId) -> Result<TaskRefs, Error> {
+        let live = self.repo.list_refs(&self.layout.approvals_of(id))?;
+        self.refs_among(id, tip, &live.into_iter().collect())
+    }
+
+    /// The same where the live decisions are known; there may be those of other tasks among them.
+    pub(super) fn refs_among(
+        &self,
+        id: &TaskId,
+        tip: ObjectId,
+        approvals: &Heads,
+    ) -> Result<TaskRefs, Error> {
+        let archived = self.archived(id)?;
+        let head = |name: String| match self.repo.read_ref(&name)? {
+            Some(head) => Ok::<_, Error>(Some(head)),
+            None => Ok(self
+                .layout
+                .own(&name)
+                .and_then(|own| archived.get(own).copied())),
+        };
+        let prefix = self.layout.approvals_of(id);
+        let full =
+            |(own, head): (&String, &ObjectId)| (format!("{}{own}", self.layout.prefix()), *head);
+        let mut all: Heads = archived.iter().map(full).collect();
+        all.retain(|name, _| name.starts_with(&prefix));
+        // A live one takes the place of what the archive has.
+        let live = approvals
+            .range(prefix.clone()..)
+            .take_while(|(name, _)| name.starts_with(&prefix));
+        all.extend(live.map(|(name, head)| (name.clone(), *head)));
         Ok(TaskRefs {
             id: id.clone(),
             tip,
-            sealed: self.head(&self.layout.sealed(id))?,
-            runs: self.head(&self.layout.runs(id))?,
-            grades: self.head(&self.layout.grades(id))?,
-            approvals: self.approval_heads(id)?.into_iter().collect(),
+            sealed: head(self.layout.sealed(id))?,
+            runs: head(self.layout.runs(id))?,
+            grades: head(self.layout.grades(id))?,
+            approvals: all.into_iter().collect(),
         })
     }
 

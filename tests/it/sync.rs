@@ -206,6 +206,53 @@ fn a_remote_that_takes_nothing_is_still_read() {
     assert_eq!(hub.show(&first, &task)["title"], "Mine");
 }
 
+/// A batch is one transaction here; one ref that can't be taken, or that somebody holds back, is none of
+/// the others' business.
+#[test]
+fn many_tasks_come_at_once_and_the_odd_one_is_named() {
+    let (hub, first) = Hub::new();
+    let second = hub.clone("second");
+    let mut tasks: Vec<_> = (0..3)
+        .map(|n| hub.task(&first, &format!("Task {n}")))
+        .collect();
+    tasks.sort();
+    let both = hub.task(&first, "Both");
+    hub.sync(&first).success();
+    hub.sync(&second).success();
+    hub.edit(&first, &both, "From the first");
+    hub.edit(&second, &both, "From the second");
+    let more: Vec<_> = (0..40)
+        .map(|n| hub.task(&first, &format!("More {n}")))
+        .collect();
+    hub.edit(&first, &tasks[0], "Edited");
+    hub.sync(&first).success();
+    let git = |args: &[&str]| hub.env.git(&hub.bare, args);
+    let junk = hub.stranger(None, "event.toml", "format = 1\n");
+    git(&["update-ref", &task_ref(&more[7]), &junk]);
+    let report = hub.sync(&second).exits(1).json();
+    assert_eq!(report["not_applied"][0]["ref"], task_ref(&more[7]));
+    assert_eq!(report["not_applied"].as_array().unwrap().len(), 1);
+    assert_eq!(report["fetched"].as_array().unwrap().len(), 40, "{report}");
+    assert_eq!(report["joined"], serde_json::json!([task_ref(&both)]));
+    for (at, id) in more.iter().enumerate().filter(|(at, _)| *at != 7) {
+        assert_eq!(hub.show(&second, id)["title"], format!("More {at}"));
+    }
+    assert_eq!(hub.show(&second, &tasks[0])["title"], "Edited");
+    hub.env
+        .hangar(&second, &["task", "show", &more[7]])
+        .exits(2);
+    // The first joins it with what it has and names it; then everybody has everything.
+    hub.sync(&first).exits(1);
+    hub.sync(&second).exits(1);
+    assert_eq!(hub.show(&second, &more[7])["title"], "More 7");
+    assert_eq!(hub.refs(&first), hub.refs(&second));
+    // Every mark was noted.
+    let marks = fs::read_to_string(second.join(".git/hangar/heads.log")).unwrap();
+    for id in &more {
+        assert!(marks.contains(&task_ref(id)), "{marks}");
+    }
+}
+
 #[test]
 fn a_remote_that_is_not_there_is_said() {
     let (hub, first) = Hub::new();

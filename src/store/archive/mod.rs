@@ -17,10 +17,13 @@ pub use listing::Heads;
 
 use super::layout::{Layout, OfTask};
 use super::{Error, Store, high_water};
-use crate::git::{self, Expected, Repository};
+use crate::git::{self, Expected, RefChange, Repository};
 use crate::model::ids::TaskId;
 use crate::model::object_id::ObjectId;
 use std::collections::BTreeMap;
+
+/// Refs that are deleted together.
+const BATCH: usize = 500;
 
 /// How often a lost race for an archive is tried again.
 const TRIES: u32 = 30;
@@ -50,17 +53,6 @@ impl Store {
         }
     }
 
-    /// Where the decisions about a task are, by full ref name.
-    pub fn approval_heads(&self, id: &TaskId) -> Result<Heads, Error> {
-        let prefix = self.layout.approvals_of(id);
-        let archived = self.archived(id)?.into_iter();
-        let named = archived.map(|(own, head)| (format!("{}{own}", self.layout.prefix()), head));
-        let live = self.repo.list_refs(&self.layout.approvals_of(id))?;
-        // A live one comes later and takes the place of what the archive has.
-        let all = named.chain(live);
-        Ok(all.filter(|(name, _)| name.starts_with(&prefix)).collect())
-    }
-
     /// Tasks that are in the archive and not live, of those whose id begins with `prefix`.
     pub fn archived_tasks(&self, prefix: &str) -> Result<Vec<(TaskId, ObjectId)>, Error> {
         let mut found = Vec::new();
@@ -87,9 +79,7 @@ impl Store {
     /// Ended or not is not asked here.
     pub fn archive(&self, tasks: &[TaskId]) -> Result<(), Error> {
         let mut by_archive: BTreeMap<String, BTreeMap<TaskId, Heads>> = BTreeMap::new();
-        let approvals = self
-            .repo
-            .list_refs(&self.layout.folder(OfTask::Approvals))?;
+        let approvals = self.approvals()?;
         for id in tasks {
             let heads = self.live_heads(id, &approvals)?;
             // What rests on a task is found through it.
@@ -102,11 +92,8 @@ impl Store {
         }
         for (name, tasks) in &by_archive {
             self.grow_archive(name, tasks)?;
-            for id in tasks.keys() {
-                self.drop_archived(id)?;
-            }
         }
-        Ok(())
+        self.drop_archived(by_archive.values().flat_map(BTreeMap::keys))
     }
 
     /// Brings what rests on a task back from the archive, for a new event that brings the task back.
@@ -128,23 +115,46 @@ impl Store {
         Ok(())
     }
 
-    /// Deletes the refs of a task that its archive reaches.
-    pub(super) fn drop_archived(&self, id: &TaskId) -> Result<(), Error> {
-        let archived = self.archived(id)?;
-        let approvals = self.repo.list_refs(&self.layout.approvals_of(id))?;
-        for (own, head) in self.live_heads(id, &approvals)? {
-            let name = format!("{}{own}", self.layout.prefix());
-            let Some(kept) = archived.get(&own) else {
-                continue;
-            };
-            if !self.repo.is_ancestor(head, *kept)? {
-                continue;
+    /// Deletes the refs of these tasks that their archive reaches. One that somebody writes to lives.
+    pub(super) fn drop_archived<'a>(
+        &self,
+        tasks: impl IntoIterator<Item = &'a TaskId>,
+    ) -> Result<(), Error> {
+        let approvals = self.approvals()?;
+        let mut gone = Vec::new();
+        for id in tasks {
+            let archived = self.archived(id)?;
+            for (own, head) in self.live_heads(id, &approvals)? {
+                if let Some(kept) = archived.get(&own)
+                    && self.repo.is_ancestor(head, *kept)?
+                {
+                    gone.push(RefChange {
+                        name: format!("{}{own}", self.layout.prefix()),
+                        expected: Expected::At(head),
+                        new: None,
+                    });
+                }
             }
-            match self
+        }
+        for batch in gone.chunks(BATCH) {
+            match self.repo.change_refs(batch, "archive") {
+                Ok(()) => {}
+                Err(git::Error::Conflict { .. } | git::Error::Busy { .. }) => {
+                    self.drop_each(batch)?;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// The same one by one, since one of them is written to.
+    fn drop_each(&self, gone: &[RefChange]) -> Result<(), Error> {
+        for one in gone {
+            let done = self
                 .repo
-                .update_ref(&name, Expected::At(head), None, "archive")
-            {
-                // Somebody wrote to it: it lives.
+                .update_ref(&one.name, one.expected, None, "archive");
+            match done {
                 Ok(()) | Err(git::Error::Conflict { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -152,26 +162,30 @@ impl Store {
         Ok(())
     }
 
+    /// All live decisions.
+    fn approvals(&self) -> Result<Heads, Error> {
+        let all = self
+            .repo
+            .list_refs(&self.layout.folder(OfTask::Approvals))?;
+        Ok(all.into_iter().collect())
+    }
+
     /// The live refs of a task, by names without the prefix. `approvals` are all of that folder.
-    fn live_heads(&self, id: &TaskId, approvals: &[(String, ObjectId)]) -> Result<Heads, Error> {
+    fn live_heads(&self, id: &TaskId, approvals: &Heads) -> Result<Heads, Error> {
         let layout = &self.layout;
-        let mut heads = Heads::new();
-        for name in [
+        let prefix = layout.approvals_of(id);
+        let of_task = approvals.range(prefix.clone()..);
+        let of_task = of_task.take_while(|(name, _)| name.starts_with(&prefix));
+        let mut names = vec![
             layout.task(id),
             layout.sealed(id),
             layout.runs(id),
             layout.grades(id),
-        ] {
+        ];
+        names.extend(of_task.map(|(name, _)| name.clone()));
+        let mut heads = Heads::new();
+        for name in names {
             if let (Some(head), Some(own)) = (self.repo.read_ref(&name)?, layout.own(&name)) {
-                heads.insert(own.to_owned(), head);
-            }
-        }
-        let prefix = layout.approvals_of(id);
-        for (name, _) in approvals
-            .iter()
-            .filter(|(name, _)| name.starts_with(&prefix))
-        {
-            if let (Some(head), Some(own)) = (self.repo.read_ref(name)?, layout.own(name)) {
                 heads.insert(own.to_owned(), head);
             }
         }

@@ -6,7 +6,7 @@
 use super::plan::Sides;
 use super::pull::readable;
 use super::report::{NotApplied, Report};
-use super::there::There;
+use super::there::{Refs, There};
 use crate::git::{self, Expected, Lease};
 use crate::model::ids::TaskId;
 use crate::model::object_id::ObjectId;
@@ -61,7 +61,7 @@ fn check_known(store: &Store, tasks: &BTreeMap<TaskId, Heads>) -> Result<(), Err
             let name = format!("{}{own}", store.layout.prefix());
             let known = store.head(&name)? == Some(*head);
             if let Some(kind) = store.layout.kind_of(&name).filter(|_| !known) {
-                readable(store, &kind, *head)?;
+                drop(readable(store, &kind, *head)?);
             }
         }
     }
@@ -113,6 +113,7 @@ pub(super) fn settle(
             live.entry(task).or_default().push((name, head));
         }
     }
+    let mut over = BTreeSet::new();
     for (task, refs) in live {
         let archived = store.archived(&task)?;
         for (name, head) in refs {
@@ -122,8 +123,7 @@ pub(super) fn settle(
             }
         }
         if has_ended(store, &task) {
-            store.drop_archived(&task)?;
-            report.archived.insert(task);
+            over.insert(task);
         } else if was_live(store, &task)? {
             report.not_applied.push(NotApplied::Ref {
                 name: store.layout.task(&task),
@@ -131,6 +131,8 @@ pub(super) fn settle(
             });
         }
     }
+    store.drop_archived(&over)?;
+    report.archived.extend(over);
     Ok(())
 }
 
@@ -168,15 +170,22 @@ pub(super) fn has_ended(store: &Store, task: &TaskId) -> bool {
     history.is_ok_and(|history| history.task.state.is_terminal())
 }
 
-/// Refs of the remote that its archive holds by now, to be deleted there.
+/// Refs of the remote that its archive holds by now, to be deleted there. `here` are those that were
+/// live here when the push began.
 pub(super) fn leftovers(
     store: &Store,
     there: &There,
+    here: &Refs,
     report: &Report,
 ) -> Result<Vec<Lease>, Error> {
     let mut ended = BTreeMap::new();
     let mut leases = Vec::new();
-    for (name, at) in &there.refs {
+    // Nearly all are live, and looked at no further.
+    for (name, at) in there
+        .refs
+        .iter()
+        .filter(|(name, _)| !here.contains_key(*name))
+    {
         let Some(task) = store.layout.owner(name) else {
             continue;
         };
@@ -188,6 +197,7 @@ pub(super) fn leftovers(
         if there.refs.get(&archive) != Some(&ours) && !report.pushed.contains(&archive) {
             continue;
         }
+        // Somebody may have taken it up again just now.
         if store.repo.read_ref(name)?.is_some() {
             continue;
         }

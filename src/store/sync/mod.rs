@@ -14,6 +14,7 @@ pub mod plan;
 mod pull;
 mod push;
 mod report;
+mod take;
 mod there;
 
 pub use plan::Loss;

@@ -1,13 +1,11 @@
-//! From the remote to this clone: list, fetch, join, move forward, look at what came.
+//! From the remote to this clone: list, fetch, take the policy, the archives and then the rest.
 
 use super::archives;
 use super::plan::{self, Relation, Sides, Step};
-use super::report::{NotApplied, Report};
+use super::report::Report;
 use super::there::{self, Refs, There};
-use super::{Wanted, tracking};
-use crate::git::{self, Expected};
-use crate::model::digest::Digest;
-use crate::model::ids::TaskId;
+use super::{Wanted, take, tracking};
+use crate::git::Expected;
 use crate::model::object_id::ObjectId;
 use crate::store::chain::{self, MAX_POLICY, MAX_TAKEN};
 use crate::store::join::join;
@@ -15,7 +13,7 @@ use crate::store::layout::{Prefix, RefKind};
 use crate::store::policy::PolicyHistory;
 use crate::store::tasks::TaskHistory;
 use crate::store::{Error, Store, high_water, pins, policy, proposal};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// Most refs of one fetch: what an argument list holds.
 const MANY: usize = 500;
@@ -97,25 +95,14 @@ pub(super) fn bring(
         }
     }
     let store = take_policy(store, &differing, report)?;
-    let mut touched = BTreeMap::new();
-    for (kind, name, sides) in &differing {
-        if let RefKind::Archive(_) = kind {
-            archived.extend(archives::take(&store, name, *sides, report)?);
-            continue;
-        }
-        if let Some(task) = take(&store, kind, name, *sides, report)? {
-            let known: &mut Known = touched.entry(task).or_default();
-            known.heads.extend(sides.here);
-            if matches!(kind, RefKind::Task(_)) {
-                known.events = sides.here;
-            }
+    for one in &differing {
+        match &one.0 {
+            RefKind::Archive(_) => archived.extend(archives::take(&store, &one.1, one.2, report)?),
+            RefKind::Proposal(_) => take::proposal(&store, one, report)?,
+            RefKind::Policy | RefKind::Task(_) | RefKind::OfTask(_) => {}
         }
     }
-    for (task, known) in touched {
-        if let Err(error) = look(&store, &task, &known, report) {
-            report.not_taken(&store.layout.task(&task), &error);
-        }
-    }
+    take::tasks(&store, &differing, report)?;
     archives::settle(&store, &archived, report)?;
     Ok(store)
 }
@@ -187,7 +174,7 @@ fn reopen(store: &Store) -> Result<Store, Error> {
     Store::open(store.repo.reopen()?, store.clock)
 }
 
-fn relation(store: &Store, one: ObjectId, two: ObjectId) -> Result<Relation, Error> {
+pub(super) fn relation(store: &Store, one: ObjectId, two: ObjectId) -> Result<Relation, Error> {
     // An object that is gone has no history any more.
     if !store.repo.has_object(one) || !store.repo.has_object(two) {
         return Ok(Relation::Apart);
@@ -260,155 +247,20 @@ fn verified(
     Ok((target, pins::seen(&store.repo, offered)?))
 }
 
-/// Moves one ref forward. Gives the task whose documents changed.
-fn take(
+/// Whether a ref could be read with this target. What can't be would make everything unreadable.
+/// Of a task's events, gives what they say.
+pub(super) fn readable(
     store: &Store,
     kind: &RefKind,
-    name: &str,
-    sides: Sides,
-    report: &mut Report,
-) -> Result<Option<TaskId>, Error> {
-    let task = match kind {
-        RefKind::Policy | RefKind::Archive(_) => return Ok(None),
-        RefKind::Proposal(_) => None,
-        RefKind::Task(task) | RefKind::OfTask(task) => Some(task),
-    };
-    // What is in the archive is here, unless it was put there before its end.
-    let archived = match (sides.here, task) {
-        (None, Some(task)) if archives::has_ended(store, task) => store.archived_head(name)?,
-        _ => None,
-    };
-    let known = Sides {
-        here: sides.here.or(archived),
-        ..sides
-    };
-    let step = plan::step(known, |one, two| relation(store, one, two));
-    let target = step.and_then(|step| match step {
-        Step::Keep => Ok(None),
-        Step::Take(there) => Ok(Some((there, false))),
-        Step::Join(here, there) => Ok(Some((join(&store.repo, here, there)?, true))),
-    });
-    let (target, joined) = match target {
-        Ok(None) => return Ok(None),
-        Ok(Some(target)) => target,
-        Err(error) => {
-            report.not_taken(name, &error);
-            return Ok(None);
-        }
-    };
-    if let Err(error) = readable(store, kind, target) {
-        report.not_taken(name, &error);
-        return Ok(None);
-    }
-    if let RefKind::OfTask(task) = kind
-        && store.head(&store.layout.task(task))?.is_none()
-    {
-        report.not_applied.push(NotApplied::Pending {
-            name: name.to_owned(),
-        });
-        return Ok(None);
-    }
-    let expected = Expected::from(sides.here);
-    match store.repo.update_ref(name, expected, Some(target), "sync") {
-        Ok(()) => high_water::note(&store.repo, name, target),
-        // Somebody wrote here meanwhile: the next round sees it.
-        Err(git::Error::Conflict { .. }) => return Ok(None),
-        Err(error) => return Err(error.into()),
-    }
-    let done = if joined {
-        &mut report.joined
-    } else {
-        &mut report.fetched
-    };
-    done.insert(name.to_owned());
-    Ok(task.cloned())
-}
-
-/// Whether a ref could be read with this target. What can't be would make everything unreadable.
-pub(super) fn readable(store: &Store, kind: &RefKind, target: ObjectId) -> Result<(), Error> {
+    target: ObjectId,
+) -> Result<Option<TaskHistory>, Error> {
     chain::check_growth(&store.repo, target, MAX_TAKEN)?;
     match kind {
-        RefKind::Task(task) => store.task_at(task, target).map(drop),
-        RefKind::Proposal(digest) => proposal::read(&store.repo, *digest, target).map(drop),
+        RefKind::Task(task) => return store.task_at(task, target).map(Some),
+        RefKind::Proposal(digest) => drop(proposal::read(&store.repo, *digest, target)?),
         RefKind::Policy | RefKind::Archive(_) | RefKind::OfTask(_) => {
-            chain::read(&store.repo, target).map(drop)
+            drop(chain::read(&store.repo, target)?);
         }
     }
-}
-
-/// What of a task was here before.
-#[derive(Debug, Default)]
-struct Known {
-    /// Heads of its refs.
-    heads: Vec<ObjectId>,
-    /// The head of its events.
-    events: Option<ObjectId>,
-}
-
-/// Reports what came for a task and has no effect, and what was here and has none any more.
-fn look(store: &Store, task: &TaskId, known: &Known, report: &mut Report) -> Result<(), Error> {
-    let mut commits = BTreeSet::new();
-    for head in &known.heads {
-        let folders = chain::read(&store.repo, *head)?;
-        commits.extend(folders.into_iter().map(|one| one.commit));
-    }
-    let dossier = store.dossier(task)?;
-    let new = |commit: &ObjectId| !commits.contains(commit);
-    let faults = dossier.faults.iter().filter(|fault| new(&fault.commit));
-    report
-        .not_applied
-        .extend(faults.map(|fault| NotApplied::Quarantined {
-            task: task.clone(),
-            fault: fault.clone(),
-        }));
-    refused(store, task, &dossier.history, known, report)?;
-    let pending = dossier.history.pending.iter().filter(|commit| new(commit));
-    report
-        .not_applied
-        .extend(pending.map(|commit| NotApplied::PendingEvent {
-            task: task.clone(),
-            commit: *commit,
-        }));
-    Ok(())
-}
-
-/// Reports changes without effect that had not been without it here before.
-fn refused(
-    store: &Store,
-    task: &TaskId,
-    history: &TaskHistory,
-    known: &Known,
-    report: &mut Report,
-) -> Result<(), Error> {
-    let without_effect = |history: &TaskHistory| -> BTreeSet<(Digest, usize)> {
-        let mut found = BTreeSet::new();
-        for record in &history.records {
-            let refused = record.refused.iter().enumerate();
-            let refused = refused.filter(|(_, why)| why.is_some());
-            found.extend(refused.map(|(at, _)| (record.event.digest(), at)));
-        }
-        found
-    };
-    let now = without_effect(history);
-    if now.is_empty() {
-        return Ok(());
-    }
-    // Something that was done here may be outweighed by what came.
-    let before = match known.events {
-        Some(head) => without_effect(&store.task_at(task, head)?),
-        None => BTreeSet::new(),
-    };
-    for record in &history.records {
-        let event = record.event.digest();
-        for (at, why) in record.refused.iter().enumerate() {
-            if let Some(why) = why.as_ref().filter(|_| !before.contains(&(event, at))) {
-                report.not_applied.push(NotApplied::Refused {
-                    task: task.clone(),
-                    event,
-                    why: why.clone(),
-                });
-            }
-        }
-    }
-    Ok(())
+    Ok(None)
 }

@@ -2,13 +2,12 @@
 
 use super::archives;
 use super::report::{NotPushed, Report};
-use super::there::There;
+use super::there::{Refs, There};
 use super::{Wanted, tracking};
 use crate::git::{self, Expected, Lease, PushOutcome, RefChange, Rejected};
 use crate::model::object_id::ObjectId;
 use crate::store::layout::{Layout, Prefix, RefKind};
 use crate::store::{Error, Store};
-use std::collections::BTreeMap;
 
 /// Most refs of one push: what an argument list holds.
 pub(super) const BATCH: usize = 1000;
@@ -45,11 +44,8 @@ pub(super) fn push(
     there: &There,
     report: &mut Report,
 ) -> Result<Pushed, Error> {
-    let here: BTreeMap<_, _> = store
-        .repo
-        .list_refs(store.layout.prefix())?
-        .into_iter()
-        .collect();
+    let here = store.repo.list_refs(store.layout.prefix())?;
+    let here: Refs = here.into_iter().collect();
     let mut leases: Vec<(RefKind, Lease)> = Vec::new();
     for (name, id) in &here {
         let at = there.refs.get(name).copied();
@@ -88,7 +84,7 @@ pub(super) fn push(
     let gone = |not: &NotPushed| not.trouble.is_some();
     match pushed {
         Pushed::All if !report.not_pushed.as_ref().is_some_and(gone) => {
-            tidy(store, wanted, there, report)
+            tidy(store, wanted, there, &here, report)
         }
         pushed => Ok(pushed),
     }
@@ -122,10 +118,11 @@ fn tidy(
     store: &Store,
     wanted: &Wanted<'_>,
     there: &There,
+    here: &Refs,
     report: &mut Report,
 ) -> Result<Pushed, Error> {
     report.not_tidied = None;
-    for batch in archives::leftovers(store, there, report)?.chunks(BATCH) {
+    for batch in archives::leftovers(store, there, here, report)?.chunks(BATCH) {
         match store.repo.push(wanted.remote, batch, wanted.timeout) {
             Ok(PushOutcome::Done) => {
                 note(store, wanted, batch)?;

@@ -1,6 +1,6 @@
 use super::{Sample, git};
 use hangar::base::process::Run;
-use hangar::git::{Error, Expected, Repository, check_ref_name};
+use hangar::git::{Error, Expected, RefMove, Repository, check_ref_name};
 use hangar::model::object_id::ObjectId;
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
@@ -284,6 +284,124 @@ fn a_ref_never_seems_to_vanish() {
             });
         }
     });
+}
+
+fn moves(count: usize, expected: Expected, new: ObjectId) -> Vec<RefMove> {
+    let one = |at| RefMove {
+        name: format!("{NAME}{at:03}"),
+        expected,
+        new,
+    };
+    (0..count).map(one).collect()
+}
+
+/// Few refs are synced each, many together.
+#[test]
+fn many_refs_move_together_each_for_itself() {
+    for count in [5, 100] {
+        let (sample, ids) = sample_with_blobs(3);
+        let repository = sample.open();
+        let all = |expected, new| repository.move_refs(&moves(count, expected, new), "test");
+        assert!(all(Expected::Absent, ids[0]).unwrap().is_empty());
+        sample.git(&["pack-refs", "--all", "--prune"]);
+        // Others moved one, deleted one, and made one that is the same as ours will be.
+        let other = sample.open();
+        let swap = |at: usize, expected, new| {
+            let name = format!("{NAME}{at:03}");
+            other.update_ref(&name, expected, new, "").unwrap();
+        };
+        swap(1, Expected::At(ids[0]), Some(ids[2]));
+        swap(2, Expected::At(ids[0]), None);
+        swap(3, Expected::At(ids[0]), Some(ids[1]));
+        let lost = all(Expected::At(ids[0]), ids[1]).unwrap();
+        let names = |all: &[usize]| all.iter().map(|at| format!("{NAME}{at:03}")).collect();
+        assert_eq!(lost, names(&[1, 2, 3]));
+        let now = repository.list_refs("refs/hangar/").unwrap();
+        assert_eq!(now.len(), count - 1);
+        for (name, id) in now {
+            let moved = name != format!("{NAME}001");
+            assert_eq!(id, if moved { ids[1] } else { ids[2] }, "{name}");
+        }
+        assert_eq!(
+            all(Expected::Absent, ids[2]).unwrap().len(),
+            count - 1,
+            "only the deleted one is free"
+        );
+        assert_eq!(all(Expected::At(ids[2]), ids[0]).unwrap().len(), count - 2);
+        assert!(!sample.dir().join(".git/hangar/refs.held").exists());
+        super::fsck(&sample.dir());
+    }
+    let (sample, ids) = sample_with_blobs(1);
+    let repository = sample.open();
+    let missing = "12".repeat(20).parse().unwrap();
+    let mut moves = moves(3, Expected::Absent, ids[0]);
+    moves[2].new = missing;
+    let error = repository.move_refs(&moves, "").unwrap_err();
+    assert!(matches!(error, Error::NotFound(_)), "{error}");
+    moves[2].new = ids[0];
+    moves[2].name = format!("{NAME}000/below");
+    repository
+        .update_ref(&moves[0].name, Expected::Absent, Some(ids[0]), "")
+        .unwrap();
+    let error = repository.move_refs(&moves, "").unwrap_err();
+    assert!(matches!(error, Error::NameTaken { .. }), "{error}");
+    assert_eq!(repository.list_refs("refs/hangar/").unwrap().len(), 1);
+    assert!(repository.move_refs(&[], "").unwrap().is_empty());
+}
+
+/// The git program holds the lock of one ref and moves it while a batch waits.
+#[test]
+fn a_ref_that_moves_under_a_batch_keeps_no_other_back() {
+    let (sample, ids) = sample_with_blobs(3);
+    let repository = sample.open();
+    let moved = format!("{NAME}050");
+    let batch = |expected, new| moves(100, expected, new);
+    repository
+        .move_refs(&batch(Expected::Absent, ids[0]), "")
+        .unwrap();
+    let lock = sample.dir().join(".git").join(format!("{moved}.lock"));
+    sample.put(&format!(".git/{moved}.lock"), format!("{}\n", ids[2]));
+    let note = sample.dir().join(".git/hangar/refs.held");
+    thread::scope(|scope| {
+        let update = scope.spawn(|| {
+            let repository = sample.open();
+            repository.move_refs(&batch(Expected::At(ids[0]), ids[1]), "")
+        });
+        // It has begun once it has noted its locks.
+        while !note.exists() && !update.is_finished() {
+            thread::yield_now();
+        }
+        fs::rename(&lock, sample.dir().join(".git").join(&moved)).unwrap();
+        let lost = update.join().unwrap().unwrap();
+        assert_eq!(lost.into_iter().collect::<Vec<_>>(), [moved.clone()]);
+    });
+    for (name, id) in repository.list_refs("refs/hangar/").unwrap() {
+        assert_eq!(id, if name == moved { ids[2] } else { ids[1] }, "{name}");
+    }
+    assert!(!note.exists());
+}
+
+/// Batches of several writers over the same refs: each ref is won by one of them each time.
+#[test]
+fn batches_that_meet_lose_no_update() {
+    let (sample, ids) = sample_with_blobs(9);
+    let dir = sample.dir();
+    let all = |new| moves(40, Expected::Absent, new);
+    let won: usize = thread::scope(|scope| {
+        let writers: Vec<_> = (0..4)
+            .map(|writer: usize| {
+                let (dir, ids, all) = (&dir, &ids, &all);
+                scope.spawn(move || {
+                    let repository = Repository::discover(dir).unwrap();
+                    let lost = repository.move_refs(&all(ids[writer]), "").unwrap();
+                    40 - lost.len()
+                })
+            })
+            .collect();
+        writers.into_iter().map(|one| one.join().unwrap()).sum()
+    });
+    assert_eq!(won, 40);
+    assert_eq!(sample.open().list_refs("refs/hangar/").unwrap().len(), 40);
 }
 
 /// Not a test by itself: the body of one process of the two tests below.

@@ -1,0 +1,176 @@
+//! Many refs at a time, each for itself: one that is elsewhere than expected keeps no other back.
+//!
+//! What a ref at a time costs is the disk: each waits for its own file to be on it. Here all of them
+//! are locked and written first, one sync puts them on disk, and then each takes its place. A process
+//! that is killed in between leaves every ref as it was or moved. Must not know what a ref is for.
+
+use super::durable::SYNC_EACH;
+use super::error::{Error, file};
+use super::refs::{Expected, Failure, PATIENCE, commit, edit, full_name, wait};
+use super::repository::Repository;
+use crate::model::object_id::ObjectId;
+use gix::lock::acquire::Fail;
+use gix::refs::FullName;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::time::Instant;
+
+/// One ref that moves, or comes into being.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RefMove {
+    /// Full name.
+    pub name: String,
+    /// Where it must be.
+    pub expected: Expected,
+    /// What it becomes.
+    pub new: ObjectId,
+}
+
+/// One that was not decided yet.
+type Open<'a> = (FullName, &'a RefMove);
+
+impl Repository {
+    /// Moves each of these refs that is where the caller expects it, and gives the names of the others,
+    /// which stay as they are. No name stands twice. Waits a few seconds for a lock.
+    ///
+    /// The objects and everything written through this value are on disk before a ref names them; the
+    /// refs themselves are on disk when this returns.
+    pub fn move_refs(&self, moves: &[RefMove], message: &str) -> Result<BTreeSet<String>, Error> {
+        let mut open: Vec<Open<'_>> = Vec::with_capacity(moves.len());
+        for one in moves {
+            if !self.has_object(one.new) {
+                return Err(Error::NotFound(format!("the object {}", one.new)));
+            }
+            open.push((full_name(&one.name)?, one));
+        }
+        let mut lost = BTreeSet::new();
+        self.leave_out_lost(&mut open, &mut lost)?;
+        for (_, one) in open
+            .iter()
+            .filter(|(_, one)| one.expected == Expected::Absent)
+        {
+            self.check_free(&one.name)?;
+        }
+        let new: Vec<_> = open.iter().map(|(_, one)| one.new).collect();
+        self.sync_objects(&new)?;
+        let end = Instant::now() + PATIENCE;
+        let mut pause = 1;
+        while !open.is_empty() {
+            match self.try_moves(&open, message) {
+                Ok(()) => break,
+                Err(Failure::Final(error)) => return Err(error),
+                Err(Failure::Locked) if Instant::now() >= end => return Err(self.busy(&open)),
+                Err(Failure::Locked) => wait(&mut pause),
+            }
+            // Somebody moved one of them, or holds its lock.
+            self.leave_out_lost(&mut open, &mut lost)?;
+        }
+        Ok(lost)
+    }
+
+    /// Takes those out that are elsewhere than expected.
+    fn leave_out_lost(
+        &self,
+        open: &mut Vec<Open<'_>>,
+        lost: &mut BTreeSet<String>,
+    ) -> Result<(), Error> {
+        self.refresh_packed(false)?;
+        let mut still = Vec::with_capacity(open.len());
+        for (name, one) in open.drain(..) {
+            match self.check_expected(&name, one.expected) {
+                Ok(()) => still.push((name, one)),
+                Err(Error::Conflict { name, .. }) => drop(lost.insert(name)),
+                Err(error) => return Err(error),
+            }
+        }
+        *open = still;
+        Ok(())
+    }
+
+    /// Moves all of them, or none and says that it is worth another try.
+    fn try_moves(&self, open: &[Open<'_>], message: &str) -> Result<(), Failure> {
+        let Some(guard) = self.try_guard()? else {
+            return Err(Failure::Locked);
+        };
+        let lock = |(name, one): &Open<'_>| (self.lock_path(name), one.new.to_string());
+        guard.note(&open.iter().map(lock).collect::<Vec<_>>())?;
+        let edits = open.iter();
+        let edits =
+            edits.filter_map(|(name, one)| edit(name, one.expected, Some(one.new), message));
+        let transaction = self.inner.refs.transaction();
+        let transaction = match transaction.prepare(edits, Fail::Immediately, Fail::Immediately) {
+            Ok(transaction) => transaction,
+            Err(error) => {
+                guard.clear()?;
+                self.refresh_packed(true)?;
+                for (name, one) in open {
+                    match self.check_expected(name, one.expected) {
+                        Ok(()) => {}
+                        Err(Error::Conflict { .. }) => return Err(Failure::Locked),
+                        Err(error) => return Err(error.into()),
+                    }
+                }
+                return Err(match open {
+                    [] => Failure::Locked,
+                    [(name, _), ..] => self.classify(self.held(open).unwrap_or(name), &error),
+                });
+            }
+        };
+        // The locks are ours: what is read now stays.
+        self.refresh_packed(true)?;
+        let ready = open
+            .iter()
+            .try_for_each(|(name, one)| self.check_expected(name, one.expected))
+            .and_then(|()| self.sync_locks(open));
+        if let Err(error) = ready {
+            transaction.rollback();
+            guard.clear()?;
+            return Err(match error {
+                Error::Conflict { .. } => Failure::Locked,
+                other => other.into(),
+            });
+        }
+        commit(transaction)?;
+        guard.clear()?;
+        // A sync of one ref's folder is one of all that lie in it.
+        let folder = |name: &FullName| {
+            let text = name.as_bstr().to_string();
+            text.rsplit_once('/').map(|(folder, _)| folder.to_owned())
+        };
+        let folders: BTreeMap<_, _> = open.iter().map(|(name, _)| (folder(name), name)).collect();
+        for name in folders.into_values() {
+            self.sync_ref_folder(name)?;
+        }
+        Ok(())
+    }
+
+    /// The first whose lock somebody holds.
+    fn held<'a>(&self, open: &'a [Open<'_>]) -> Option<&'a FullName> {
+        let mut names = open.iter().map(|(name, _)| name);
+        names.find(|name| self.lock_path(name).exists())
+    }
+
+    fn busy(&self, open: &[Open<'_>]) -> Error {
+        let first = open.first().map(|(name, _)| name);
+        let name = self.held(open).or(first);
+        Error::Busy {
+            name: name
+                .map(|name| name.as_bstr().to_string())
+                .unwrap_or_default(),
+            lock: match self.held(open) {
+                Some(name) => self.lock_path(name),
+                None => self.hangar_dir().join("refs.lock"),
+            },
+        }
+    }
+
+    /// The lock files become the refs by a rename; their content must be on disk before.
+    fn sync_locks(&self, open: &[Open<'_>]) -> Result<(), Error> {
+        if open.len() <= SYNC_EACH {
+            return open.iter().try_for_each(|(name, _)| self.sync_lock(name));
+        }
+        let path = self.common_dir();
+        let dir = File::open(path).map_err(file("open", path))?;
+        rustix::fs::syncfs(&dir).map_err(file("sync", path))
+    }
+}
