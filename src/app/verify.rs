@@ -10,7 +10,7 @@ use crate::flow::verify::{
 use crate::git;
 use crate::model::ids::TaskId;
 use crate::model::object_id::ObjectId;
-use crate::model::task::{State, Task};
+use crate::model::task::State;
 use crate::seal::Identity;
 use crate::store::{self, Store};
 use crate::trust::{MachineKey, MachineRole};
@@ -243,14 +243,11 @@ fn find_task(store: &Store, name: &str) -> Result<Option<TaskId>, Error> {
     let by_prefix = store.tasks_by_prefix(name)?.into_iter();
     let mut found: Vec<_> = by_prefix.map(|(id, _)| (id, String::new())).collect();
     if found.is_empty() {
-        let of_key = |store: &Store, (id, tip): &(TaskId, ObjectId)| {
-            let task = store.task_at(id, *tip).ok().map(|history| history.task);
-            let fits =
-                |task: &Task| !task.external.is_empty() && task.external.eq_ignore_ascii_case(name);
-            Ok::<_, Error>(task.filter(fits).map(|task| (id.clone(), task.title)))
-        };
-        let all = store.map_all(&store.task_refs()?, of_key, &mut |_| {})?;
-        found.extend(all.into_iter().flatten());
+        match store.tasks_by_key(name) {
+            Ok(all) => found.extend(all.into_iter().map(|one| (one.task.id, one.task.title))),
+            Err(store::Error::Document { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
     }
     if found.len() > 1 {
         return Err(store::Error::Ambiguous {

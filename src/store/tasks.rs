@@ -2,6 +2,7 @@
 
 use super::chain::{self, Folder};
 use super::check::{Checked, Doubt, check};
+use super::index::keys;
 use super::{Error, Store};
 use crate::model::authority::{Act, may};
 use crate::model::digest::Digest;
@@ -172,8 +173,47 @@ impl Store {
         Ok(Ok(event))
     }
 
+    /// Tasks that have this external key, as their documents say: live ones, else archived ones. An
+    /// error where none has it and one that may have it can't be read.
+    pub fn tasks_by_key(&self, key: &str) -> Result<Vec<TaskHistory>, Error> {
+        let folded = key.to_ascii_lowercase();
+        if folded.is_empty() {
+            return Ok(Vec::new());
+        }
+        let live = keys::live(self)?.into_iter();
+        let live = live.filter(|(_, own)| *own == folded).map(|(tip, _)| tip);
+        let found = self.having_key(live.collect(), key)?;
+        if found.is_empty() {
+            return self.having_key(keys::archived(self, key)?, key);
+        }
+        Ok(found)
+    }
+
+    fn having_key(
+        &self,
+        tips: Vec<(TaskId, ObjectId)>,
+        key: &str,
+    ) -> Result<Vec<TaskHistory>, Error> {
+        let mut found = Vec::new();
+        let mut trouble = None;
+        for (id, tip) in tips {
+            match self.task_at(&id, tip) {
+                Ok(history) if history.task.external.eq_ignore_ascii_case(key) => {
+                    found.push(history);
+                }
+                Ok(_) => {}
+                Err(error @ Error::Document { .. }) => drop(trouble.get_or_insert(error)),
+                Err(error) => return Err(error),
+            }
+        }
+        match trouble {
+            Some(error) if found.is_empty() => Err(error),
+            _ => Ok(found),
+        }
+    }
+
     /// The one task that `name` means: a full id, a unique prefix of at least four characters, or
-    /// the external key of a live task.
+    /// the external key of a live task, or else of an archived one.
     pub fn find_task(&self, name: &str) -> Result<TaskHistory, Error> {
         let name = name.trim();
         if let Ok(id) = name.parse::<TaskId>() {
@@ -184,14 +224,7 @@ impl Store {
             found.push(self.task_at(&id, tip)?);
         }
         if found.is_empty() {
-            let of_key = |store: &Self, (id, tip): &(TaskId, ObjectId)| {
-                let history = store.task_at(id, *tip)?;
-                let key = &history.task.external;
-                let fits = !key.is_empty() && key.eq_ignore_ascii_case(name);
-                Ok::<_, Error>(fits.then_some(history))
-            };
-            let all = self.map_all(&self.task_refs()?, of_key, &mut |_| {})?;
-            found.extend(all.into_iter().flatten());
+            found = self.tasks_by_key(name)?;
         }
         if found.len() > 1 {
             let candidates = found

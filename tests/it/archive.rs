@@ -81,6 +81,105 @@ fn an_ended_task_is_archived_found_and_verified() {
 }
 
 #[test]
+fn an_archived_task_is_found_by_its_key() {
+    let (hub, dir) = Hub::new();
+    let new = |key: &str| {
+        let args = ["task", "new", "Over", "--plain", "--key", key, "--json"];
+        let new = hub.env.hangar(&dir, &args).success().json();
+        new["id"].as_str().unwrap().to_owned()
+    };
+    let end = |id: &str| {
+        hub.env.hangar(&dir, &["task", "cancel", id]).success();
+        archive(&hub, &dir, &[id]);
+    };
+    let (old, other) = (new("KAN-80"), new("KAN-81"));
+    end(&old);
+    assert_eq!(hub.show(&dir, "kan-80")["id"], old.as_str());
+    assert_eq!(hub.show(&dir, "KAN-81")["id"], other.as_str());
+    // One that is archived after the index was made, and one that comes from elsewhere.
+    end(&other);
+    assert_eq!(hub.show(&dir, "KAN-81")["id"], other.as_str());
+    synced(&hub, &dir);
+    let second = hub.clone("second");
+    let ran = hub.env.hangar(&second, &["verify", "KAN-80"]);
+    assert!(ran.stdout.contains(&old[..8]), "{ran}");
+    hub.env.hangar(&dir, &["task", "show", "KAN-82"]).exits(2);
+    // A live task takes the key over; the old one is found by its id, and again once both have ended
+    // and are named.
+    let newer = new("KAN-80");
+    assert_eq!(hub.show(&dir, "KAN-80")["id"], newer.as_str());
+    assert_eq!(hub.show(&dir, &old[..8])["id"], old.as_str());
+    end(&newer);
+    let ran = hub.env.hangar(&dir, &["task", "show", "KAN-80"]).exits(2);
+    for id in [&old, &newer] {
+        assert!(ran.stderr.contains(&id[..8]), "{ran}");
+    }
+    // Taken up again it is a live one.
+    hub.env.hangar(&dir, &["task", "retry", &old]).success();
+    assert_eq!(hub.show(&dir, "KAN-80")["id"], old.as_str());
+    // The index is a cache: without it, and with rubbish in it, the answer is the same.
+    let index = dir.join(".git/hangar/index.db");
+    for rubbish in [None, Some("rubbish")] {
+        std::fs::remove_file(&index).unwrap();
+        if let Some(rubbish) = rubbish {
+            write(&index, rubbish);
+        }
+        assert_eq!(hub.show(&dir, "KAN-81")["id"], other.as_str());
+    }
+}
+
+/// Somebody who can push offers an archive with a task of theirs that has another's key.
+#[test]
+fn a_key_in_an_archive_counts_by_what_is_believed() {
+    let (hub, dir) = Hub::new();
+    let args = [
+        "task", "new", "Over", "--plain", "--key", "KAN-80", "--json",
+    ];
+    let id = hub.env.hangar(&dir, &args).success().json()["id"].clone();
+    let id = id.as_str().unwrap();
+    let creation = hub.env.git(
+        &dir,
+        &["show", &format!("refs/hangar/tasks/{id}:event.toml")],
+    );
+    hub.env.hangar(&dir, &["task", "cancel", id]).success();
+    archive(&hub, &dir, &[id]);
+    synced(&hub, &dir);
+    // The same creation in other words, without a signature: another task, with the same key.
+    let forged = creation.replace("Over", "Forged") + "\n";
+    let forged_id = hangar::model::ids::TaskId::of_creation(forged.as_bytes()).to_string();
+    let bare = |args: &[&str]| hub.env.git(&hub.bare, args);
+    let commit = hub.stranger(None, "event.toml", &forged);
+    let blob = hub.blob(&format!("{commit} tasks/{forged_id}\n"));
+    let folder = hub.tree(&format!("100644 blob {blob}\t{forged_id}\n"));
+    let mut root = format!("040000 tree {folder}\t{}\n", &forged_id[1..3]);
+    let name = format!("refs/hangar/archive/{}", &forged_id[..1]);
+    let mut parents = vec!["-p", commit.as_str()];
+    let before = if forged_id[..1] == id[..1] {
+        root += &bare(&["ls-tree", &name]);
+        bare(&["rev-parse", &name])
+    } else {
+        String::new()
+    };
+    if !before.is_empty() {
+        parents.extend(["-p", before.as_str()]);
+    }
+    let tree = hub.tree(&root);
+    let mut args = vec!["commit-tree", tree.as_str(), "-m", "archive"];
+    args.extend(parents);
+    bare(&["update-ref", &name, &bare(&args)]);
+    hub.sync(&dir);
+    let held = hub.env.git(
+        &dir,
+        &["show", &format!("{name}:{}/{forged_id}", &forged_id[1..3])],
+    );
+    assert!(
+        held.contains(&commit),
+        "the forged one is in the archive here"
+    );
+    assert_eq!(hub.show(&dir, "KAN-80")["id"], id);
+}
+
+#[test]
 fn the_archive_moves_through_a_remote_and_no_ref_comes_back() {
     let (hub, first) = Hub::new();
     let id = ended(&hub, &first, "Over");

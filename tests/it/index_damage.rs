@@ -90,7 +90,8 @@ fn one_that_is_gone_or_no_database_is_made_anew() {
 fn one_of_another_version_or_program_is_made_anew() {
     let scene = Scene::new();
     for sql in [
-        "PRAGMA user_version = 2",
+        "PRAGMA user_version = 99",
+        "DROP TABLE book",
         "PRAGMA application_id = 7",
         "CREATE TABLE more (x)",
         "DROP TABLE text",

@@ -10,6 +10,7 @@ use crate::model::object_id::ObjectId;
 use crate::model::task::Flow;
 use crate::store::Store;
 use crate::store::identity::Identity;
+use crate::store::index::keys;
 use crate::trust::AskPassphrase;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -163,11 +164,7 @@ impl KnownKeys {
     fn new(store: &Store, drafts: &[Draft]) -> Result<Self, Error> {
         let mut keys = Vec::new();
         if drafts.iter().any(|draft| draft.key.is_some()) {
-            let key = |store: &Store, (id, tip): &(TaskId, ObjectId)| {
-                let task = store.task_at(id, *tip)?.task;
-                Ok::<_, Error>(task.external.to_ascii_lowercase())
-            };
-            keys = store.map_all(&store.task_refs()?, key, &mut |_| {})?;
+            keys = keys::live(store)?.into_iter().map(|(_, key)| key).collect();
         }
         Ok(Self(keys))
     }

@@ -75,6 +75,26 @@ impl Store {
         Ok(found)
     }
 
+    /// The tree of the archive at `head`, and the tasks that it has and had not, or elsewhere, when its
+    /// tree was `before`, each with the head of its events.
+    pub(super) fn archive_since(
+        &self,
+        head: ObjectId,
+        before: Option<ObjectId>,
+    ) -> Result<(ObjectId, Vec<(TaskId, ObjectId)>), Error> {
+        let tree = self.repo.read_commit(head)?.tree;
+        if before == Some(tree) {
+            return Ok((tree, Vec::new()));
+        }
+        let before = before.filter(|before| self.repo.has_object(*before));
+        let mut found = Vec::new();
+        for (id, file) in listing::newer(&self.repo, before, tree)? {
+            let heads = listing::file(&self.repo, file, &id)?;
+            found.extend(heads.get(&format!("tasks/{id}")).map(|tip| (id, *tip)));
+        }
+        Ok((tree, found))
+    }
+
     /// Moves every ref of these tasks to the archive. One that somebody writes to meanwhile stays.
     /// Ended or not is not asked here.
     pub fn archive(&self, tasks: &[TaskId]) -> Result<(), Error> {

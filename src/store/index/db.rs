@@ -13,11 +13,15 @@ use std::time::Duration;
 /// Says that a file is ours: "hang" in ASCII.
 const APPLICATION: i32 = 0x6861_6e67;
 /// Version of the schema.
-const VERSION: i32 = 1;
+const VERSION: i32 = 2;
 /// Longest wait for another process. It holds its lock for as long as it writes a few thousand rows.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-const SCHEMA: [(&str, &str); 2] = [
+const SCHEMA: [(&str, &str); 3] = [
+    (
+        "book",
+        "CREATE TABLE book (name TEXT PRIMARY KEY NOT NULL, row BLOB NOT NULL) WITHOUT ROWID",
+    ),
     (
         "line",
         "CREATE TABLE line (id TEXT PRIMARY KEY NOT NULL, key BLOB NOT NULL, row BLOB NOT NULL) WITHOUT ROWID",
@@ -208,6 +212,23 @@ impl Db {
                 text,
             });
         }
+        Ok(())
+    }
+
+    /// The row of several tasks that is kept under this name.
+    pub(super) fn book(&self, name: &str) -> Result<Option<Vec<u8>>, Fault> {
+        let mut statement = self
+            .connection
+            .prepare("SELECT row FROM book WHERE name = ?1")?;
+        let mut rows = statement.query([name])?;
+        let row = rows.next()?.map(|row| row.get::<_, Vec<u8>>(0));
+        Ok(row.transpose()?)
+    }
+
+    /// Keeps a row of several tasks.
+    pub(super) fn keep_book(&self, name: &str, row: &[u8]) -> Result<(), Fault> {
+        let sql = "INSERT OR REPLACE INTO book (name, row) VALUES (?1, ?2)";
+        self.connection.execute(sql, (name, row))?;
         Ok(())
     }
 

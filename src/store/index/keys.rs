@@ -1,0 +1,143 @@
+//! Which tasks an external key (`KAN-80`) may mean, live and archived, without reading all of them.
+//!
+//! A task's key stands in the event that its id is the digest of, so what was read once holds for
+//! ever, whatever happens to the task and to the policy. Nobody has verified that event here: what is
+//! found are candidates, and whoever asks reads their documents. Live tasks share one row of the
+//! index, and so do those of each archive, which is read again only for what is new in it.
+
+use super::db::Db;
+use super::{FORMAT, sealed, unsealed};
+use crate::base::files;
+use crate::model::codec;
+use crate::model::digest::Digest;
+use crate::model::event::{Change, Event};
+use crate::model::ids::TaskId;
+use crate::model::object_id::ObjectId;
+use crate::store::{Error, Store, chain};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Row of the live tasks.
+const LIVE: &str = "live";
+
+/// A task and where its events end.
+type Tip = (TaskId, ObjectId);
+
+/// The keys of some tasks.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Book {
+    /// The tree of the archive whose tasks are all in here.
+    tree: Option<ObjectId>,
+    /// Empty for a task without a key.
+    keys: BTreeMap<TaskId, String>,
+}
+
+/// Every live task's key, in lowercase; empty where it has none.
+pub fn live(store: &Store) -> Result<Vec<(Tip, String)>, Error> {
+    let shelf = Shelf::open(store);
+    let refs = store.task_refs()?;
+    let mut book = shelf.book(LIVE);
+    let known = book.keys.len();
+    let ids: BTreeSet<&TaskId> = refs.iter().map(|(id, _)| id).collect();
+    book.keys.retain(|id, _| ids.contains(id));
+    let shrunk = book.keys.len() < known;
+    if add(store, &mut book, &refs)? || shrunk {
+        shelf.keep(LIVE, &book);
+    }
+    let key = |(id, _): &Tip| book.keys.get(id).cloned().unwrap_or_default();
+    Ok(refs
+        .into_iter()
+        .map(|tip| (tip.clone(), key(&tip)))
+        .collect())
+}
+
+/// Archived tasks, and no live ones, that this key may mean.
+pub(crate) fn archived(store: &Store, key: &str) -> Result<Vec<Tip>, Error> {
+    let shelf = Shelf::open(store);
+    let key = key.to_ascii_lowercase();
+    let mut found = Vec::new();
+    for (name, head) in store.repo.list_refs(&store.layout.archives())? {
+        let own = store.layout.own(&name).unwrap_or_default();
+        let mut book = shelf.book(own);
+        let (tree, new) = store.archive_since(head, book.tree)?;
+        if book.tree != Some(tree) {
+            add(store, &mut book, &new)?;
+            book.tree = Some(tree);
+            shelf.keep(own, &book);
+        }
+        let fits = book.keys.into_iter().filter(|(_, own)| *own == key);
+        for (id, _) in fits {
+            let name = store.layout.task(&id);
+            if store.repo.read_ref(&name)?.is_none() {
+                found.extend(store.archived_head(&name)?.map(|tip| (id, tip)));
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Adds the keys of tasks that are not in the book. Whether there were any.
+fn add(store: &Store, book: &mut Book, tasks: &[Tip]) -> Result<bool, Error> {
+    let new = tasks.iter().filter(|(id, _)| !book.keys.contains_key(id));
+    let new: Vec<&Tip> = new.collect();
+    let read = |store: &Store, tip: &&Tip| Ok::<_, Error>(key_of(store, tip));
+    let keys = store.map_all(&new, read, &mut |_| {})?;
+    let read = new.iter().zip(keys);
+    let read: Vec<_> = read
+        .filter_map(|(tip, key)| Some((tip.0.clone(), key?)))
+        .collect();
+    let any = !read.is_empty();
+    book.keys.extend(read);
+    Ok(any)
+}
+
+/// What the event says that made the task, in lowercase; `None` where it can't be found.
+fn key_of(store: &Store, (id, tip): &Tip) -> Option<String> {
+    for folder in chain::read(&store.repo, *tip).ok()? {
+        let Ok(Some((bytes, _))) = folder.document(&store.repo, "event") else {
+            continue;
+        };
+        if TaskId::of_creation(&bytes) == *id {
+            let event = codec::decode::<Event>(&bytes).ok()?;
+            return event.change.into_iter().find_map(|change| match change {
+                Change::Create { external, .. } => Some(external.to_ascii_lowercase()),
+                _ => None,
+            });
+        }
+    }
+    None
+}
+
+/// The rows of the index that hold books. Trouble with it only costs time.
+struct Shelf {
+    db: Option<Db>,
+    /// What every row rests on.
+    sum: Digest,
+}
+
+impl Shelf {
+    fn open(store: &Store) -> Self {
+        let dir = store.repo.hangar_dir();
+        let db = files::create_private_dir(&dir).ok();
+        Self {
+            db: db.and_then(|()| Db::open(&dir).ok()),
+            sum: Digest::of(format!("{FORMAT}\n{}\n", store.policy.repo()).as_bytes()),
+        }
+    }
+
+    fn book(&self, name: &str) -> Book {
+        let row = self.db.as_ref().and_then(|db| db.book(name).ok()?);
+        let book = row.and_then(|row| {
+            let bytes = unsealed(name, &self.sum, &row)?;
+            serde_json::from_slice(bytes).ok()
+        });
+        book.unwrap_or_default()
+    }
+
+    fn keep(&self, name: &str, book: &Book) {
+        if let (Some(db), Ok(bytes)) = (&self.db, serde_json::to_vec(book)) {
+            // Read again the next time.
+            let _ = db.keep_book(name, &sealed(name, &self.sum, &bytes));
+        }
+    }
+}
