@@ -373,7 +373,7 @@ fn a_ref_that_moves_under_a_batch_keeps_no_other_back() {
         }
         fs::rename(&lock, sample.dir().join(".git").join(&moved)).unwrap();
         let lost = update.join().unwrap().unwrap();
-        assert_eq!(lost.into_iter().collect::<Vec<_>>(), [moved.clone()]);
+        assert!(lost.len() == 1 && lost.contains(&moved), "{lost:?}");
     });
     for (name, id) in repository.list_refs("refs/hangar/").unwrap() {
         assert_eq!(id, if name == moved { ids[2] } else { ids[1] }, "{name}");
