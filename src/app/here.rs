@@ -10,6 +10,7 @@ use crate::config::user::User;
 use crate::git::Repository;
 use crate::model::digest::Digest;
 use crate::model::object_id::ObjectId;
+use crate::model::policy::Actor;
 use crate::store::Store;
 use crate::store::identity::holder;
 use crate::trust::{AskPassphrase, Candidate, Discovery, DiscoveryInput, Signer, Source, discover};
@@ -165,6 +166,15 @@ impl Here {
                 .filter(|socket| !socket.is_empty())
                 .map(PathBuf::from),
         })?)
+    }
+
+    /// Who would sign here, as the newest policy has it; `None` where it knows no key of this person.
+    /// No key is opened.
+    pub fn known_actor(&self, store: &Store) -> Result<Option<Actor>, Error> {
+        let found = self.keys(Some(&store.repo))?;
+        let known = choose(&found, store)
+            .and_then(|candidate| holder(store.policy.newest(), &candidate.public).ok());
+        Ok(known.map(|(actor, _)| actor))
     }
 
     /// The person's key, ready to sign: the one that Git's configuration names, else the first that

@@ -1,6 +1,5 @@
 //! `hangar inbox`: what waits for the caller.
 
-use super::here::choose;
 use super::{Error, Here, sync};
 use crate::flow::stage::{self, Next};
 use crate::model::approval::Action;
@@ -11,7 +10,6 @@ use crate::model::policy::Actor;
 use crate::model::task::State;
 use crate::store::Store;
 use crate::store::dossier::Dossier;
-use crate::store::identity::holder;
 use crate::store::scan::TaskRefs;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -71,17 +69,14 @@ pub enum ItemKind {
 /// Reads every live task: the cost of `hangar verify` without its cryptography of tests.
 pub fn inbox(here: &Here) -> Result<Inbox, Error> {
     let store = sync::fresh(here)?;
-    let actor = caller(here, &store)?;
+    let actor = here.known_actor(&store)?;
     let mut inbox = Inbox {
         person: actor.as_ref().map(|actor| actor.person().clone()),
         items: Vec::new(),
         faults: Vec::new(),
     };
     let look = |store: &Store, refs: &TaskRefs| {
-        let dossier = store
-            .task_at(&refs.id, refs.tip)
-            .and_then(|history| store.dossier_at(history, refs));
-        Ok::<_, Error>(match dossier {
+        Ok::<_, Error>(match store.dossier_from(refs) {
             Ok(dossier) => Ok(of_task(store, &dossier, actor.as_ref())),
             Err(error) => Err(format!("task {}: {error}", refs.id.short())),
         })
@@ -96,16 +91,6 @@ pub fn inbox(here: &Here) -> Result<Inbox, Error> {
     let policy = of_policy(&store, inbox.person.as_ref())?;
     inbox.items.splice(..0, policy);
     Ok(inbox)
-}
-
-/// The caller under the policy in force. No signature is needed to look.
-fn caller(here: &Here, store: &Store) -> Result<Option<Actor>, Error> {
-    let found = here.keys(Some(&store.repo))?;
-    let Some(candidate) = choose(&found, store) else {
-        return Ok(None);
-    };
-    let held = holder(store.policy.newest(), &candidate.public);
-    Ok(held.ok().map(|(actor, _)| actor.clone()))
 }
 
 fn of_task(store: &Store, dossier: &Dossier, actor: Option<&Actor>) -> Option<Item> {
@@ -124,8 +109,7 @@ fn of_task(store: &Store, dossier: &Dossier, actor: Option<&Actor>) -> Option<It
     let last = last.map_or(task.created.as_str(), |one| {
         one.event.value().signer.at.as_str()
     });
-    let settings = &store.policy.newest().root.acceptance;
-    match stage::next(dossier, settings, store.clock.now()) {
+    match stage::next_now(store, dossier) {
         Next::AwaitApproval { manifest, .. } => {
             let since = dossier.seal(manifest).map(|seal| &seal.value().signer.at);
             let waits = can(Act::Decide) && !has_decided(dossier, manifest, actor);

@@ -8,26 +8,21 @@ use super::claim;
 use super::delivery::{self, Delivered};
 use super::host::Host;
 use super::implementer::{self, Round};
+use super::pairing::{first_pair, implementer_lane};
+use super::project::Project;
 use super::stage::{self, Contradiction, Next};
 use super::subject::Subject;
 use super::verdict::{self, Author};
 use super::writer::{self, Cause};
 use crate::base::words;
-use crate::config::repository;
-use crate::grade::adapter::adapter;
-use crate::harness::lanes::{self, Lane};
 use crate::model::digest::Digest;
 use crate::model::event::Change;
 use crate::model::ids::TaskId;
-use crate::model::lane::Role;
-use crate::model::manifest::Writer;
-use crate::model::plan::Plan;
-use crate::model::task::{Flow, Stage, Task};
+use crate::model::task::Stage;
 use crate::store::Store;
 use crate::store::dossier::Dossier;
 use crate::store::identity::Identity;
 use crate::store::scan::TaskRefs;
-use std::path::Path;
 
 /// Where a drive stopped.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,54 +56,6 @@ pub enum Stop {
     Rejected,
     /// The task had ended before.
     Ended,
-}
-
-/// What the repository's own configuration at the base says about a task.
-#[derive(Debug)]
-pub struct Project {
-    /// `hangar.toml` at the base.
-    pub config: repository::Repository,
-    /// The plan that it proposes; `None` where it names no framework.
-    pub plan: Option<Plan>,
-}
-
-impl Project {
-    /// Reads `hangar.toml` at the task's base.
-    pub fn at_base(store: &Store, task: &Task) -> Result<Self, Error> {
-        let bytes = store
-            .repo
-            .blob_at(task.base, repository::FILE, 1 << 20)?
-            .ok_or_else(|| {
-                Error::missing(
-                    format!("the base {} has no hangar.toml", task.base.short()),
-                    "run `hangar init`, commit hangar.toml, and make a task whose base has it",
-                )
-            })?;
-        let text = String::from_utf8_lossy(&bytes);
-        let config = repository::Repository::parse(Path::new(repository::FILE), &text)?;
-        let plan = match config.framework() {
-            None => None,
-            Some(framework) => {
-                let protected: Vec<String> = adapter(framework)
-                    .protected()
-                    .iter()
-                    .map(|glob| (*glob).to_owned())
-                    .collect();
-                Some(config.to_plan(&protected)?)
-            }
-        };
-        Ok(Self { config, plan })
-    }
-
-    /// The plan of a test-first task.
-    pub fn plan(&self) -> Result<&Plan, Error> {
-        self.plan.as_ref().ok_or_else(|| {
-            Error::missing(
-                "hangar.toml names no test framework",
-                "set `grader.framework` in hangar.toml and commit it to the base",
-            )
-        })
-    }
 }
 
 /// Whether agent programs may be started.
@@ -158,8 +105,7 @@ fn waits_already(store: &Store, dossier: &Dossier) -> Option<Stop> {
     if task.claim.is_some() {
         return None;
     }
-    let settings = &store.policy.newest().root.acceptance;
-    match stage::next(dossier, settings, store.clock.now()) {
+    match stage::next_now(store, dossier) {
         Next::AwaitApproval { manifest, version }
             if task.last_stage == Some(Stage::AwaitingApproval) =>
         {
@@ -196,9 +142,7 @@ fn hand_in(
     subject: &Subject,
 ) -> Result<(), Error> {
     let dossier = store.dossier(id)?;
-    let settings = &store.policy.newest().root.acceptance;
-    let Next::Implement { manifest, .. } = stage::next(&dossier, settings, store.clock.now())
-    else {
+    let Next::Implement { manifest, .. } = stage::next_now(store, &dossier) else {
         return Err(Error::refused(
             "the task moved on meanwhile",
             "see `hangar task show`",
@@ -235,8 +179,7 @@ fn steps(
     loop {
         host.check_cancel()?;
         let dossier = store.dossier(id)?;
-        let settings = &store.policy.newest().root.acceptance;
-        let next = stage::next(&dossier, settings, store.clock.now());
+        let next = stage::next_now(store, &dossier);
         if let (Some(until), Some(stage)) = (until, next.stage())
             && stage > until
         {
@@ -329,25 +272,22 @@ fn step(
 
 /// Refuses to write more tests than people keep up with: the policy bounds how many tasks wait.
 fn check_room(store: &Store, id: &TaskId) -> Result<(), Error> {
-    let settings = &store.policy.newest().root.acceptance;
+    let most = store.policy.newest().root.acceptance.max_awaiting_approval;
     let others = store.listing()?.into_iter().filter(|refs| refs.id != *id);
     let others: Vec<TaskRefs> = others.collect();
     let waits = |store: &Store, refs: &TaskRefs| {
-        let dossier = store.dossier_at(store.task_at(&refs.id, refs.tip)?, refs)?;
-        let settings = &store.policy.newest().root.acceptance;
-        let next = stage::next(&dossier, settings, store.clock.now());
+        let next = stage::next_now(store, &store.dossier_from(refs)?);
         Ok::<_, Error>(matches!(next, Next::AwaitApproval { .. }))
     };
     let all = store.map_all(&others, waits, &mut |_| {})?;
     let waiting = all.into_iter().filter(|waits| *waits).count();
-    if waiting < settings.max_awaiting_approval as usize {
+    if waiting < most as usize {
         return Ok(());
     }
     Err(Error::refused(
         format!(
-            "{} for an approval, and the policy allows {} at a time",
-            words::count(waiting, "task waits", "tasks wait"),
-            settings.max_awaiting_approval
+            "{} for an approval, and the policy allows {most} at a time",
+            words::count(waiting, "task waits", "tasks wait")
         ),
         "decide about some of them first (`hangar task list`)",
     ))
@@ -372,63 +312,6 @@ fn announce(
     };
     store.change_task(dossier.id(), &worker, |_| Ok(vec![change.clone()]))?;
     Ok(())
-}
-
-/// The best pair of different harnesses. Refused before anything runs where there is none.
-fn first_pair(host: &Host<'_>) -> Result<(Lane, Lane), Error> {
-    let writers = lanes::resolve(&host.user.lanes, Role::Writer)?;
-    let implementers = lanes::resolve(&host.user.lanes, Role::Implementer)?;
-    let pairs = lanes::pair(&writers, &implementers)?;
-    pairs.into_iter().next().ok_or_else(|| {
-        Error::missing(
-            "no writer and implementer on different harnesses are configured",
-            "see `hangar harness list`",
-        )
-    })
-}
-
-/// The implementer's lane: another harness than the one that wrote the tests.
-fn implementer_lane(
-    host: &Host<'_>,
-    dossier: &Dossier,
-    manifest: Option<Digest>,
-) -> Result<Lane, Error> {
-    let candidates = lanes::resolve(&host.user.lanes, Role::Implementer)?;
-    let writer = manifest
-        .and_then(|digest| dossier.seal(digest))
-        .map(|seal| &seal.value().writer);
-    let Some(Writer::Agent { harness, .. }) = writer else {
-        return candidates.into_iter().next().ok_or_else(|| {
-            Error::missing(
-                "no implementer is configured",
-                "set `lanes.implementer` in the user configuration",
-            )
-        });
-    };
-    let writers = lanes::resolve(&host.user.lanes, Role::Writer)?;
-    let wrote: Vec<Lane> = writers
-        .into_iter()
-        .filter(|lane| lane.name.to_string() == *harness)
-        .collect();
-    if wrote.is_empty() {
-        return Err(Error::refused(
-            format!(
-                "the tests were written by `{harness}`, which is no writer lane here, so no other harness can be told apart from it"
-            ),
-            "configure that lane on this machine, or submit a patch of your own (`hangar submit`)",
-        ));
-    }
-    let pairs = lanes::pair(&wrote, &candidates)?;
-    pairs
-        .into_iter()
-        .next()
-        .map(|(_, lane)| lane)
-        .ok_or_else(|| {
-            Error::missing(
-                "no implementer on another harness than the writer's is configured",
-                "see `hangar harness list`",
-            )
-        })
 }
 
 fn implement(
@@ -485,10 +368,7 @@ pub fn consume(
     let seal = dossier
         .seal(manifest)
         .ok_or_else(|| Error::missing("the sealed version is not there", "run the task again"))?;
-    let settings = &store.policy.newest().root.acceptance;
-    let stage::Decision::Approved(approvals) =
-        stage::standing(dossier, seal, settings, store.clock.now())
-    else {
+    let stage::Decision::Approved(approvals) = stage::standing_now(store, dossier, seal) else {
         return Err(Error::refused(
             "the tests are not approved",
             "see `hangar review`",
@@ -582,12 +462,4 @@ fn grade(
         counts.passed, counts.expected
     ));
     Ok(())
-}
-
-/// Refuses a test-first task that no two different harnesses can serve, before anything runs.
-pub fn check_lanes(host: &Host<'_>, task: &Task, next: &Next) -> Result<(), Error> {
-    match (task.flow, next) {
-        (Flow::TestFirst, Next::Write { .. }) => first_pair(host).map(drop),
-        _ => Ok(()),
-    }
 }

@@ -10,6 +10,7 @@ use crate::model::manifest::Manifest;
 use crate::model::policy::Acceptance;
 use crate::model::run::{Run, RunOutcome, RunRole};
 use crate::model::task::{Flow, Stage, State};
+use crate::store::Store;
 use crate::store::dossier::{Dossier, Held};
 use jiff::Timestamp;
 use std::collections::BTreeSet;
@@ -132,6 +133,12 @@ impl Next {
             }),
         }
     }
+}
+
+/// What comes next, now and under the policy in force.
+pub fn next_now(store: &Store, dossier: &Dossier) -> Next {
+    let settings = &store.policy.newest().root.acceptance;
+    next(dossier, settings, store.clock.now())
 }
 
 /// Derives what comes next. `now` only judges whether an unused approval has expired.
@@ -263,8 +270,13 @@ pub enum Decision {
     Contradicted(Vec<Digest>),
 }
 
-/// Whether a manifest is approved, and by which documents. Counts people, not keys. An approval
-/// that the task's own events have used stays good after it has expired.
+/// [`standing`] now, under the policy in force.
+pub fn standing_now(store: &Store, dossier: &Dossier, seal: &Held<Manifest>) -> Decision {
+    let settings = &store.policy.newest().root.acceptance;
+    standing(dossier, seal, settings, store.clock.now())
+}
+
+/// Whether a manifest is approved, and by which documents. Counts people, not keys.
 pub fn standing(
     dossier: &Dossier,
     seal: &Held<Manifest>,
@@ -272,15 +284,8 @@ pub fn standing(
     now: Timestamp,
 ) -> Decision {
     let manifest = seal.digest();
-    let used: &[Digest] = match &dossier.history.task.consumed {
-        Some((consumed, approvals)) if *consumed == manifest => approvals,
-        _ => &[],
-    };
     let rejects: Vec<_> = dossier.decisions_on(manifest, Action::Reject).collect();
-    let approvals: Vec<_> = dossier
-        .decisions_on(manifest, Action::Approve)
-        .filter(|held| used.contains(&held.digest()) || is_fresh(held.value(), now))
-        .collect();
+    let approvals = usable(dossier, manifest, now);
     if !rejects.is_empty() {
         return if approvals.is_empty() {
             Decision::Rejected(
@@ -308,6 +313,19 @@ pub fn standing(
     } else {
         Decision::Open
     }
+}
+
+/// Approvals of a manifest that count at `now`. One that the task's own events have used stays good
+/// after it has expired.
+pub fn usable(dossier: &Dossier, manifest: Digest, now: Timestamp) -> Vec<&Held<Approval>> {
+    let used: &[Digest] = match &dossier.history.task.consumed {
+        Some((consumed, approvals)) if *consumed == manifest => approvals,
+        _ => &[],
+    };
+    dossier
+        .decisions_on(manifest, Action::Approve)
+        .filter(|held| used.contains(&held.digest()) || is_fresh(held.value(), now))
+        .collect()
 }
 
 /// Whether an approval can still be used at `now`.

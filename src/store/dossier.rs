@@ -77,6 +77,11 @@ impl Store {
         self.dossier_at(history, &refs)
     }
 
+    /// The same for a task of a listing.
+    pub fn dossier_from(&self, refs: &TaskRefs) -> Result<Dossier, Error> {
+        self.dossier_at(self.task_at(&refs.id, refs.tip)?, refs)
+    }
+
     /// The same where its refs are known.
     pub fn dossier_at(&self, history: TaskHistory, refs: &TaskRefs) -> Result<Dossier, Error> {
         let id = history.task.id.clone();

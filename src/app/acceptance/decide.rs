@@ -1,19 +1,18 @@
 //! `hangar approve`, `hangar reject`, `hangar adjudicate`.
 
-use super::review::{choose, dossier, seen};
-use crate::app::here::choose as choose_key;
+use super::pick::{choose, dossier};
+use super::seen::seen;
 use crate::app::{Error, Here, sync};
 use crate::flow;
 use crate::flow::decide::{self, Look};
 use crate::flow::stage::{self, Decision, Next};
-use crate::model::approval::{Action, Approval};
+use crate::model::approval::Action;
 use crate::model::digest::Digest;
 use crate::model::ids::{Principal, TaskId};
 use crate::model::manifest::{Counts, Manifest};
-use crate::model::policy::Actor;
 use crate::store::Store;
 use crate::store::dossier::{Dossier, Held};
-use crate::store::identity::{Identity, holder};
+use crate::store::identity::Identity;
 use crate::trust::AskPassphrase;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -82,7 +81,7 @@ pub fn pending(here: &Here, task: Option<&str>, digest: Option<&str>) -> Result<
     decide::refuse_agents(here.env.keys())?;
     let dossier = dossier(&store, task)?;
     // Who may not is told so first, whatever else there is to say.
-    if let Some(actor) = known_actor(here, &store)? {
+    if let Some(actor) = here.known_actor(&store)? {
         decide::may_decide(&actor, &dossier.history.task)?;
     }
     decide::is_open(&dossier.history.task)?;
@@ -95,15 +94,6 @@ pub fn pending(here: &Here, task: Option<&str>, digest: Option<&str>) -> Result<
         manifest: seal.digest(),
         counts: seal.value().counts,
     })
-}
-
-/// Who would sign here, as the newest policy has it; `None` where it knows no key of this person. No
-/// key is opened.
-pub(super) fn known_actor(here: &Here, store: &Store) -> Result<Option<Actor>, Error> {
-    let found = here.keys(Some(&store.repo))?;
-    let known = choose_key(&found, store)
-        .and_then(|candidate| holder(store.policy.newest(), &candidate.public).ok());
-    Ok(known.map(|(actor, _)| actor))
 }
 
 /// Refuses a decision about something that this person did not see.
@@ -168,13 +158,12 @@ pub fn approved_already(here: &Here, pending: &Pending) -> Result<Option<Decided
     if !open || seal.digest() != pending.manifest {
         return Ok(None);
     }
-    let Some(actor) = known_actor(here, &store)? else {
+    let Some(actor) = here.known_actor(&store)? else {
         return Ok(None);
     };
     decide::may_decide(&actor, task)?;
-    let settings = &store.policy.newest().root.acceptance;
-    let next = stage::next(&dossier, settings, store.clock.now());
-    let approvals = counting(&store, &dossier, seal);
+    let next = stage::next_now(&store, &dossier);
+    let approvals = stage::usable(&dossier, seal.digest(), store.clock.now());
     let own = approvals
         .into_iter()
         .find(|held| held.document.actor.name() == actor.name());
@@ -195,9 +184,7 @@ pub fn approved_already(here: &Here, pending: &Pending) -> Result<Option<Decided
 
 /// The decisions about a version, where they contradict each other.
 fn contradicting(store: &Store, dossier: &Dossier, seal: &Held<Manifest>) -> Vec<Contradicting> {
-    let settings = &store.policy.newest().root.acceptance;
-    let standing = stage::standing(dossier, seal, settings, store.clock.now());
-    let Decision::Contradicted(documents) = standing else {
+    let Decision::Contradicted(documents) = stage::standing_now(store, dossier, seal) else {
         return Vec::new();
     };
     let decisions = dossier.decisions.iter();
@@ -210,26 +197,8 @@ fn contradicting(store: &Store, dossier: &Dossier, seal: &Held<Manifest>) -> Vec
     .collect()
 }
 
-/// Approvals of a version that are used or can still be used.
-fn counting<'a>(
-    store: &Store,
-    dossier: &'a Dossier,
-    seal: &Held<Manifest>,
-) -> Vec<&'a Held<Approval>> {
-    let manifest = seal.digest();
-    let now = store.clock.now();
-    let consumed = dossier.history.task.consumed.as_ref();
-    let used = |digest: &Digest| {
-        consumed.is_some_and(|(of, approvals)| *of == manifest && approvals.contains(digest))
-    };
-    dossier
-        .decisions_on(manifest, Action::Approve)
-        .filter(|held| used(&held.digest()) || stage::is_fresh(held.value(), now))
-        .collect()
-}
-
 fn people(store: &Store, dossier: &Dossier, seal: &Held<Manifest>) -> u32 {
-    let approvals = counting(store, dossier, seal);
+    let approvals = stage::usable(dossier, seal.digest(), store.clock.now());
     let people = approvals.iter().map(|held| held.document.actor.person());
     u32::try_from(people.collect::<BTreeSet<_>>().len()).unwrap_or(u32::MAX)
 }
@@ -298,8 +267,7 @@ pub fn adjudicate(
     decide::refuse_agents(here.env.keys())?;
     let store = here.store()?;
     let dossier = store.dossier_of(store.find_task(task)?)?;
-    let settings = &store.policy.newest().root.acceptance;
-    let Next::Blocked(contradiction) = stage::next(&dossier, settings, store.clock.now()) else {
+    let Next::Blocked(contradiction) = stage::next_now(&store, &dossier) else {
         return Err(flow::Error::refused(
             "nothing contradicts itself in this task",
             "see `hangar task show`",

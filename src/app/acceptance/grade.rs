@@ -140,8 +140,7 @@ pub fn grade(here: &Here, wanted: &Wanted, watch: &Watch<'_>) -> Result<GradeVie
         Author { run },
         wanted.dry_run,
     )?;
-    let settings = &store.policy.newest().root.acceptance;
-    let decision = stage::standing(&dossier, seal, settings, store.clock.now());
+    let decision = stage::standing_now(&store, &dossier, seal);
     Ok(view(
         &graded,
         &subject,
@@ -162,15 +161,13 @@ fn choose<'a>(
     dossier: &'a Dossier,
     wanted: &Wanted,
 ) -> Result<&'a Held<Manifest>, Error> {
-    let settings = &store.policy.newest().root.acceptance;
-    let now = store.clock.now();
     let live = dossier
         .seals
         .iter()
         .filter(|seal| !dossier.is_aside(seal.digest()));
     let approved = |seal: &&Held<Manifest>| {
         matches!(
-            stage::standing(dossier, seal, settings, now),
+            stage::standing_now(store, dossier, seal),
             Decision::Approved(_)
         )
     };

@@ -1,7 +1,7 @@
 //! `hangar review --patch` and `hangar approve --patch`: a result that changes CI, hooks, Git's or
 //! hangar's configuration is delivered only when an approver signed its patch id.
 
-use super::decide::{fits, known_actor};
+use super::decide::fits;
 use super::run::{GradeWords, words};
 use crate::app::{Error, Here, landed, sync};
 use crate::base::files;
@@ -127,14 +127,13 @@ fn remember(store: &Store, id: &TaskId, patch: Digest) -> Result<(), Error> {
 /// The task that is meant, also where only one can be.
 fn dossier(store: &Store, name: Option<&str>) -> Result<Dossier, Error> {
     let waits = |next: &Next| matches!(next, Next::AwaitPatchApproval { .. });
-    super::review::dossier_where(store, name, waits, "an approval of its patch")
+    super::pick::dossier_where(store, name, waits, "an approval of its patch")
 }
 
 /// The run whose patch waits, and the patch as its trees have it. What the run's document says of
 /// itself is not believed here: a person signs what these trees are.
 fn waiting<'a>(store: &Store, dossier: &'a Dossier) -> Result<(&'a Held<Run>, Subject), Error> {
-    let settings = &store.policy.newest().root.acceptance;
-    let next = stage::next(dossier, settings, store.clock.now());
+    let next = stage::next_now(store, dossier);
     let found = match next {
         Next::AwaitPatchApproval { run } => dossier.runs.iter().find(|held| held.digest() == run),
         _ => None,
@@ -196,7 +195,7 @@ pub fn pending(here: &Here, task: Option<&str>, digest: Option<&str>) -> Result<
     decide::refuse_agents(here.env.keys())?;
     let store = here.store()?;
     let dossier = dossier(&store, task)?;
-    if let Some(actor) = known_actor(here, &store)? {
+    if let Some(actor) = here.known_actor(&store)? {
         decide::may_approve_patch(&actor, &dossier.history.task)?;
     }
     let (_, subject) = waiting(&store, &dossier)?;

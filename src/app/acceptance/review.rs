@@ -1,12 +1,11 @@
 //! `hangar review`: the card that a person reads before they decide.
 
 use super::changes::Changes;
-use crate::app::here::choose as choose_key;
+use super::pick::{choose, dossier};
+use super::seen::remember;
+use super::transcript::{Turn, transcript};
 use crate::app::{Error, Here, keys, landed, sync};
-use crate::base::files;
-use crate::base::words;
 use crate::flow;
-use crate::flow::stage::{self, Next};
 use crate::flow::version::{self, Opened};
 use crate::model::digest::Digest;
 use crate::model::event::Criterion;
@@ -16,15 +15,11 @@ use crate::model::object_id::ObjectId;
 use crate::model::outcome::FailureClass;
 use crate::model::plan::Plan;
 use crate::model::policy::{Actor, Role};
-use crate::model::run::{Run, RunOutcome, RunRole};
 use crate::store::Store;
 use crate::store::dossier::{Dossier, Held};
-use crate::store::identity::holder;
-use crate::store::scan::TaskRefs;
 use crate::trust::AskPassphrase;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
+use serde::Serialize;
 
 /// The approval card. It names tests: it is for somebody who can decrypt, and goes to their screen
 /// alone.
@@ -147,34 +142,6 @@ pub struct Wanted {
     pub version: Option<u32>,
 }
 
-/// What this person was shown, kept on this machine: a decision is about what was shown last.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Seen {
-    /// Format, 1.
-    pub format: u32,
-    /// The manifest that was shown last.
-    pub manifest: Digest,
-    /// First look at it, in seconds since 1970.
-    pub first: i64,
-    /// Files that were opened, each as a digest of manifest and path: names of tests stay inside.
-    pub files: Vec<Digest>,
-}
-
-fn seen_path(store: &Store, id: &TaskId) -> PathBuf {
-    store
-        .repo
-        .hangar_dir()
-        .join("reviews")
-        .join(format!("{id}.json"))
-}
-
-/// What was shown last of a task.
-pub fn seen(store: &Store, id: &TaskId) -> Option<Seen> {
-    let bytes = std::fs::read(seen_path(store, id)).ok()?;
-    serde_json::from_slice(&bytes).ok()
-}
-
 /// Opens a version and puts the card together.
 pub fn review(here: &Here, wanted: &Wanted, ask: &mut AskPassphrase<'_>) -> Result<Card, Error> {
     let store = sync::fresh(here)?;
@@ -200,7 +167,8 @@ pub fn review(here: &Here, wanted: &Wanted, ask: &mut AskPassphrase<'_>) -> Resu
     } else {
         None
     };
-    remember(&store, &dossier, seal, &shown)?;
+    let paths = shown.iter().map(|file| file.path.as_str());
+    remember(&store, dossier.id(), seal.digest(), paths)?;
     let beside = Beside {
         shown,
         changes,
@@ -227,13 +195,7 @@ fn unreadable(here: &Here, store: &Store, dossier: &Dossier, error: flow::Error)
     if !matches!(error, flow::Error::Decrypt(_)) {
         return error.into();
     }
-    let newest = store.policy.newest();
-    let found = here.keys(Some(&store.repo)).ok();
-    let actor = found
-        .as_ref()
-        .and_then(|found| choose_key(found, store))
-        .and_then(|candidate| holder(newest, &candidate.public).ok());
-    let Some((Actor::Person { name, role }, _)) = actor else {
+    let Ok(Some(Actor::Person { name, role })) = here.known_actor(store) else {
         return error.into();
     };
     let requester = &dossier.history.task.requester;
@@ -249,77 +211,6 @@ fn unreadable(here: &Here, store: &Store, dossier: &Dossier, error: flow::Error)
         )
     };
     flow::Error::missing(what, remedy).into()
-}
-
-/// The task that is meant, also where only one can be.
-pub fn dossier(store: &Store, name: Option<&str>) -> Result<Dossier, Error> {
-    let waits = |next: &Next| matches!(next, Next::AwaitApproval { .. });
-    dossier_where(store, name, waits, "an approval")
-}
-
-/// The named task, else the only one whose next step `waits` for `what`.
-pub(super) fn dossier_where(
-    store: &Store,
-    name: Option<&str>,
-    waits: impl Fn(&Next) -> bool + Sync,
-    what: &str,
-) -> Result<Dossier, Error> {
-    if let Some(name) = name {
-        return Ok(store.dossier_of(store.find_task(name)?)?);
-    }
-    let waiting = |store: &Store, refs: &TaskRefs| {
-        let dossier = store.dossier_at(store.task_at(&refs.id, refs.tip)?, refs)?;
-        let settings = &store.policy.newest().root.acceptance;
-        let next = stage::next(&dossier, settings, store.clock.now());
-        Ok::<_, Error>(waits(&next).then_some(dossier))
-    };
-    let all = store.map_all(&store.listing()?, waiting, &mut |_| {})?;
-    let mut waiting: Vec<Dossier> = all.into_iter().flatten().collect();
-    match waiting.len() {
-        1 => Ok(waiting.remove(0)),
-        0 => Err(flow::Error::refused(
-            format!("no task waits for {what}"),
-            "see `hangar task list`",
-        )
-        .into()),
-        count => Err(flow::Error::refused(
-            format!(
-                "{} for {what}",
-                words::count(count, "task waits", "tasks wait")
-            ),
-            format!("name the one you mean:{}", named(&waiting)),
-        )
-        .into()),
-    }
-}
-
-/// Id and title of each, a line for one.
-fn named(waiting: &[Dossier]) -> String {
-    let line = |dossier: &Dossier| {
-        let (id, title) = (dossier.id().short(), &dossier.history.task.title);
-        format!("\n  {id}  {title}")
-    };
-    waiting.iter().map(line).collect()
-}
-
-/// A version by number, or the newest that counts.
-pub fn choose(dossier: &Dossier, version: Option<u32>) -> Result<&Held<Manifest>, Error> {
-    let found = match version {
-        Some(version) => dossier
-            .seals
-            .iter()
-            .find(|seal| seal.value().version == version),
-        None => dossier
-            .seals
-            .iter()
-            .rfind(|seal| !dossier.is_aside(seal.digest())),
-    };
-    found.ok_or_else(|| {
-        let what = version.map_or("the task has no sealed tests yet".to_owned(), |version| {
-            format!("the task has no sealed version {version}")
-        });
-        flow::Error::refused(what, "see `hangar sealed list` and `hangar task show`").into()
-    })
 }
 
 fn shown(opened: &Opened, wanted: &Wanted) -> Result<Vec<Shown>, Error> {
@@ -387,23 +278,6 @@ fn diff(old: &Opened, new: &Opened) -> String {
     out
 }
 
-/// A writer's turn of which no version was sealed. It names tests, as the card does.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
-pub struct Turn {
-    /// Which task.
-    pub id: TaskId,
-    /// One line.
-    pub title: String,
-    /// The turn's run.
-    pub run: Digest,
-    /// Its number.
-    pub turn: u32,
-    /// How it ended.
-    pub outcome: RunOutcome,
-    /// What the program said, and what was wrong with the tests.
-    pub transcript: String,
-}
-
 /// What `hangar review` answers with.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(untagged)]
@@ -412,107 +286,6 @@ pub enum Reviewed {
     Card(Box<Card>),
     /// The last turn, where no version came of it and only the transcript was asked for.
     Turn(Turn),
-}
-
-/// The writer's last turn, where it left nothing that could be sealed.
-pub fn last_turn(
-    here: &Here,
-    task: &str,
-    ask: &mut AskPassphrase<'_>,
-) -> Result<Option<Turn>, Error> {
-    let store = here.store()?;
-    let dossier = store.dossier_of(store.find_task(task)?)?;
-    let writes = |held: &&Held<Run>| held.value().role == RunRole::Writer;
-    let Some(last) = dossier.runs.iter().rfind(writes) else {
-        return Ok(None);
-    };
-    let sealed = dossier.seals.iter().any(
-        |seal| matches!(&seal.value().writer, Writer::Agent { run, .. } if *run == last.digest()),
-    );
-    if sealed {
-        return Ok(None);
-    }
-    let identities = [keys::identity(here, &store, ask)?];
-    let transcript = transcript_of(&store, last, &identities)?.ok_or_else(|| {
-        flow::Error::refused(
-            "the transcript of the last turn can't be opened with your key",
-            "it was encrypted to those who could decide about the task then; ask one of them",
-        )
-    })?;
-    Ok(Some(Turn {
-        id: dossier.id().clone(),
-        title: dossier.history.task.title.clone(),
-        run: last.digest(),
-        turn: last.value().round,
-        outcome: last.value().outcome,
-        transcript,
-    }))
-}
-
-/// The transcript of the run that wrote a version.
-fn transcript(
-    store: &Store,
-    dossier: &Dossier,
-    seal: &Held<Manifest>,
-    identities: &[crate::seal::Identity],
-) -> Result<Option<String>, Error> {
-    let Writer::Agent { run, .. } = &seal.value().writer else {
-        return Ok(None);
-    };
-    match dossier.runs.iter().find(|held| held.digest() == *run) {
-        Some(held) => transcript_of(store, held, identities),
-        None => Ok(None),
-    }
-}
-
-fn transcript_of(
-    store: &Store,
-    held: &Held<Run>,
-    identities: &[crate::seal::Identity],
-) -> Result<Option<String>, Error> {
-    let Some(attachment) = held
-        .value()
-        .attachment
-        .iter()
-        .find(|one| one.name.starts_with("transcript"))
-    else {
-        return Ok(None);
-    };
-    let Some(bytes) = held.folder.file(&store.repo, &attachment.name)? else {
-        return Ok(None);
-    };
-    for identity in identities {
-        if let Ok(text) = crate::seal::decrypt(&bytes, identity) {
-            return Ok(Some(String::from_utf8_lossy(text.expose()).into_owned()));
-        }
-    }
-    Ok(None)
-}
-
-fn remember(
-    store: &Store,
-    dossier: &Dossier,
-    seal: &Held<Manifest>,
-    shown: &[Shown],
-) -> Result<(), Error> {
-    let id = dossier.id();
-    let before = seen(store, id).filter(|seen| seen.manifest == seal.digest());
-    let mut now = before.unwrap_or_else(|| Seen {
-        format: 1,
-        manifest: seal.digest(),
-        first: store.clock.now().as_second(),
-        files: Vec::new(),
-    });
-    let mark = |file: &Shown| Digest::of(format!("{} {}", seal.digest(), file.path).as_bytes());
-    now.files.extend(shown.iter().map(mark));
-    now.files.sort();
-    now.files.dedup();
-    let path = seen_path(store, id);
-    if let Some(folder) = path.parent() {
-        files::create_private_dir(folder)?;
-    }
-    let bytes = serde_json::to_vec(&now).expect("digests, numbers and names are JSON");
-    Ok(files::write_atomic(&path, &bytes, 0o600)?)
 }
 
 /// What is shown beside the card itself.

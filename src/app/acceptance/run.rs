@@ -125,9 +125,8 @@ pub fn run(
     let host = host(here, &store, watch, None)?;
     let dossier = store.dossier_of(history)?;
     here.config_at(&store.repo, dossier.history.task.base)?;
-    let settings = &store.policy.newest().root.acceptance;
     // Before anything is signed: a task that can't be served here stays as it is.
-    let next = match stage::next(&dossier, settings, store.clock.now()) {
+    let next = match stage::next_now(&store, &dossier) {
         Next::Enqueue => Next::Write {
             version: 1,
             previous: None,
@@ -135,7 +134,7 @@ pub fn run(
         },
         other => other,
     };
-    flow::drive::check_lanes(&host, &dossier.history.task, &next)?;
+    flow::pairing::check(&host, &dossier.history.task, &next)?;
     enqueue(here, &store, &dossier, ask)?;
     let stop = drive(&host, &store, &id, until, Agents::Start)?;
     view(&store, &id, stop)
@@ -173,8 +172,7 @@ pub fn submit(
 ) -> Result<RunView, Error> {
     let store = here.store()?;
     let dossier = store.dossier_of(store.find_task(task)?)?;
-    let settings = &store.policy.newest().root.acceptance;
-    match stage::next(&dossier, settings, store.clock.now()) {
+    match stage::next_now(&store, &dossier) {
         Next::Implement { .. } => {}
         Next::Enqueue if dossier.history.task.flow == crate::model::task::Flow::Plain => {}
         other => return Err(not_now(&other).into()),
@@ -230,8 +228,7 @@ fn not_now(next: &Next) -> flow::Error {
 pub fn deliver(here: &Here, task: &str, watch: &Watch<'_>) -> Result<RunView, Error> {
     let store = here.store()?;
     let dossier = store.dossier_of(store.find_task(task)?)?;
-    let settings = &store.policy.newest().root.acceptance;
-    match stage::next(&dossier, settings, store.clock.now()) {
+    match stage::next_now(&store, &dossier) {
         Next::Deliver { .. } | Next::AwaitPatchApproval { .. } => {}
         Next::Nothing if dossier.history.task.delivery.is_some() => {
             return view(&store, dossier.id(), Stop::Ended);
@@ -252,12 +249,13 @@ pub fn deliver(here: &Here, task: &str, watch: &Watch<'_>) -> Result<RunView, Er
 fn view(store: &Store, id: &TaskId, stop: Stop) -> Result<RunView, Error> {
     let dossier = store.dossier(id)?;
     let task = &dossier.history.task;
-    let settings = &store.policy.newest().root.acceptance;
+    let next = stage::next_now(store, &dossier);
+    let max_rounds = store.policy.newest().root.acceptance.max_rounds;
     let mut view = RunView {
         until: None,
         id: id.clone(),
         state: task.state,
-        stage: stage::next(&dossier, settings, store.clock.now()).stage(),
+        stage: next.stage(),
         stopped: Stopped::Ended,
         manifest: None,
         version: None,
@@ -270,12 +268,12 @@ fn view(store: &Store, id: &TaskId, stop: Stop) -> Result<RunView, Error> {
             .map(|delivery| short_branch(&delivery.branch)),
         commit: task.delivery.as_ref().map(|delivery| delivery.commit),
         grade: grade_of(&dossier).map(|held| words(held.value())),
-        rounds_left: match stage::next(&dossier, settings, store.clock.now()) {
+        rounds_left: match next {
             Next::Implement {
                 round,
                 manifest: Some(_),
                 ..
-            } => Some((settings.max_rounds + 2).saturating_sub(round)),
+            } => Some((max_rounds + 2).saturating_sub(round)),
             _ => None,
         },
         summary: (!task.summary.is_empty()).then(|| task.summary.clone()),

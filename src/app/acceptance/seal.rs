@@ -5,8 +5,8 @@ use crate::app::{Error, Here};
 use crate::base::redact::Secret;
 use crate::flow;
 use crate::flow::basecheck::{self, Checked, Ground};
-use crate::flow::drive::Project;
 use crate::flow::host::Host;
+use crate::flow::project::Project;
 use crate::flow::sealing::{self, Material};
 use crate::flow::stage::{self, Next};
 use crate::flow::version::criterion_ids;
@@ -126,8 +126,7 @@ fn check_stage(store: &Store, dossier: &Dossier) -> Result<(), Error> {
         )
         .into());
     }
-    let settings = &store.policy.newest().root.acceptance;
-    match stage::next(dossier, settings, store.clock.now()) {
+    match stage::next_now(store, dossier) {
         Next::Enqueue | Next::Write { .. } | Next::AwaitApproval { .. } => Ok(()),
         _ => Err(flow::Error::refused(
             "tests can't be sealed in this stage",

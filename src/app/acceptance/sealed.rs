@@ -1,7 +1,7 @@
 //! `hangar sealed list/show/reseal/publish`: manifests, recipients, landing the tests.
 
 use super::machine::{Watch, host};
-use super::review::choose;
+use super::pick::choose;
 use crate::app::{Error, Here, keys};
 use crate::flow;
 use crate::flow::delivery::{MANIFEST_TRAILER, SUITE_TRAILER, TASK_TRAILER};

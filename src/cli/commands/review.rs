@@ -3,7 +3,8 @@
 use crate::app::acceptance;
 use crate::app::acceptance::changes::Changes;
 use crate::app::acceptance::patch::PatchCard;
-use crate::app::acceptance::review::{self, Card, CardTest, Turn, Wanted};
+use crate::app::acceptance::review::{self, Card, CardTest, Wanted};
+use crate::app::acceptance::transcript::{self, Turn};
 use crate::base::words::count;
 use crate::cli::args::MaybeTaskArg;
 use crate::cli::{CliError, ExitStatus, context::Context};
@@ -73,7 +74,7 @@ pub(super) fn run(context: &Context, args: &ReviewArgs) -> Result<ExitStatus, Cl
     };
     let here = context.here();
     if let (Some(task), true) = (&wanted.task, asks_for_transcript_alone(&wanted))
-        && let Some(turn) = review::last_turn(&here, task, &mut context.passphrase())?
+        && let Some(turn) = transcript::last_turn(&here, task, &mut context.passphrase())?
     {
         if context.printer.is_json() {
             context.printer.json(&turn);

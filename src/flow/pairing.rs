@@ -1,0 +1,76 @@
+//! Which lanes serve a task: who writes its tests and who writes its code are different harnesses.
+
+use super::Error;
+use super::host::Host;
+use super::stage::Next;
+use crate::harness::lanes::{self, Lane};
+use crate::model::digest::Digest;
+use crate::model::lane::Role;
+use crate::model::manifest::Writer;
+use crate::model::task::{Flow, Task};
+use crate::store::dossier::Dossier;
+
+/// Refuses a test-first task that no two different harnesses can serve, before anything runs.
+pub fn check(host: &Host<'_>, task: &Task, next: &Next) -> Result<(), Error> {
+    match (task.flow, next) {
+        (Flow::TestFirst, Next::Write { .. }) => first_pair(host).map(drop),
+        _ => Ok(()),
+    }
+}
+
+/// The best pair of different harnesses. Refused before anything runs where there is none.
+pub(super) fn first_pair(host: &Host<'_>) -> Result<(Lane, Lane), Error> {
+    let writers = lanes::resolve(&host.user.lanes, Role::Writer)?;
+    let implementers = lanes::resolve(&host.user.lanes, Role::Implementer)?;
+    let pairs = lanes::pair(&writers, &implementers)?;
+    pairs.into_iter().next().ok_or_else(|| {
+        Error::missing(
+            "no writer and implementer on different harnesses are configured",
+            "see `hangar harness list`",
+        )
+    })
+}
+
+/// The implementer's lane: another harness than the one that wrote the tests.
+pub(super) fn implementer_lane(
+    host: &Host<'_>,
+    dossier: &Dossier,
+    manifest: Option<Digest>,
+) -> Result<Lane, Error> {
+    let candidates = lanes::resolve(&host.user.lanes, Role::Implementer)?;
+    let writer = manifest
+        .and_then(|digest| dossier.seal(digest))
+        .map(|seal| &seal.value().writer);
+    let Some(Writer::Agent { harness, .. }) = writer else {
+        return candidates.into_iter().next().ok_or_else(|| {
+            Error::missing(
+                "no implementer is configured",
+                "set `lanes.implementer` in the user configuration",
+            )
+        });
+    };
+    let writers = lanes::resolve(&host.user.lanes, Role::Writer)?;
+    let wrote: Vec<Lane> = writers
+        .into_iter()
+        .filter(|lane| lane.name.to_string() == *harness)
+        .collect();
+    if wrote.is_empty() {
+        return Err(Error::refused(
+            format!(
+                "the tests were written by `{harness}`, which is no writer lane here, so no other harness can be told apart from it"
+            ),
+            "configure that lane on this machine, or submit a patch of your own (`hangar submit`)",
+        ));
+    }
+    let pairs = lanes::pair(&wrote, &candidates)?;
+    pairs
+        .into_iter()
+        .next()
+        .map(|(_, lane)| lane)
+        .ok_or_else(|| {
+            Error::missing(
+                "no implementer on another harness than the writer's is configured",
+                "see `hangar harness list`",
+            )
+        })
+}
