@@ -80,7 +80,7 @@ impl Repository {
             let _ = writeln!(revisions, "^{id}");
         }
         let mut args = vec!["rev-list", "--objects", "--stdin"];
-        if self.config_value("extensions.partialClone").is_some() {
+        if self.is_partial() {
             // What was left out came from a remote.
             args.push("--exclude-promisor-objects");
         }

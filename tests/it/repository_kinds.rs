@@ -271,6 +271,11 @@ fn a_partial_clone_gets_the_state_whole() {
     let missing = missing.lines().find(|line| line.starts_with('?'));
     if let Some(id) = missing {
         let repo = hangar::git::Repository::discover(&partial).unwrap();
+        // A push looks at what is here: what was left out is on a remote already.
+        let head = env.git(&partial, &["rev-parse", "HEAD"]);
+        let pushed = repo.outgoing(&[head.trim().parse().unwrap()], &[]).unwrap();
+        let left_out = id[1..].parse().unwrap();
+        assert!(!pushed.iter().any(|object| object.id == left_out));
         let error = repo
             .read_blob(id[1..].parse().unwrap(), 1 << 20)
             .unwrap_err();
