@@ -35,6 +35,13 @@ impl Digest {
         hex::encode(self.0)
     }
 
+    /// Whether a person means this digest by `text`: its hex digits or the first of them, in either
+    /// case, with or without `sha256:`.
+    pub fn begins_with(&self, text: &str) -> bool {
+        let hex = text.strip_prefix("sha256:").unwrap_or(text);
+        self.hex().starts_with(&hex.to_ascii_lowercase())
+    }
+
     /// The first twelve hex digits, for people.
     pub fn short(&self) -> String {
         hex::encode(&self.0[..6])

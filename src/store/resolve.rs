@@ -43,12 +43,11 @@ fn kept<'a>(store: &'a Store, named: &str) -> Result<&'a Policy, Error> {
     }
     let ends = history.ends();
     let hex = named.strip_prefix("sha256:").unwrap_or(named);
-    let hex = hex.to_ascii_lowercase();
     let known = claims.iter().copied();
     let known: BTreeSet<Digest> = known
         .chain(ends.iter().map(|end| end.reference.digest))
         .collect();
-    let fits = |digest: &&Digest| hex.len() >= MIN_DIGEST && digest.hex().starts_with(&hex);
+    let fits = |digest: &&Digest| hex.len() >= MIN_DIGEST && digest.begins_with(named);
     let fitting: Vec<&Digest> = known.iter().filter(fits).collect();
     let list = |digests: &mut dyn Iterator<Item = Digest>| {
         let all: Vec<_> = digests.map(|digest| digest.short()).collect();

@@ -145,7 +145,7 @@ pub(super) fn fits(digest: Digest, named: &str) -> Result<bool, Error> {
             "`{named}` is too short to name a digest: give at least {MIN_DIGEST} characters"
         )));
     }
-    Ok(digest.hex().starts_with(&hex.to_ascii_lowercase()))
+    Ok(digest.begins_with(named))
 }
 
 /// The approval of this person that counts already, where nothing is left for them to sign.
@@ -275,15 +275,8 @@ pub fn adjudicate(
         .into());
     };
     let documents = contradiction.documents();
-    let hex = digest
-        .strip_prefix("sha256:")
-        .unwrap_or(digest)
-        .to_ascii_lowercase();
-    let fits: Vec<Digest> = documents
-        .iter()
-        .copied()
-        .filter(|one| one.hex().starts_with(&hex))
-        .collect();
+    let fits = documents.iter().filter(|one| one.begins_with(digest));
+    let fits: Vec<Digest> = fits.copied().collect();
     let [stands] = fits.as_slice() else {
         let list = documents
             .iter()

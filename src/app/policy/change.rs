@@ -93,12 +93,7 @@ pub fn sign(here: &Here, digest: Digest, ask: &mut AskPassphrase<'_>) -> Result<
 }
 
 fn find(store: &Store, digest: Option<&str>) -> Result<(Proposal, Vec<Tally>), Error> {
-    let fits = |own: &Digest| {
-        digest.is_none_or(|named| {
-            let hex = named.strip_prefix("sha256:").unwrap_or(named);
-            own.hex().starts_with(&hex.to_ascii_lowercase())
-        })
-    };
+    let fits = |own: &Digest| digest.is_none_or(|named| own.begins_with(named));
     let mut open = store.proposals()?;
     if open.is_empty() {
         return Err(Error::invalid(
