@@ -4,6 +4,7 @@
 
 use crate::model::ids::Principal;
 use crate::model::policy::{Actor, MachineRole, Role};
+use std::fmt;
 
 /// What a signature does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -42,6 +43,31 @@ pub enum Act {
     Submit,
     /// Sign a grade.
     Grade,
+}
+
+impl fmt::Display for Act {
+    /// What it is, as a verb phrase: the table's words.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Create => "create a task",
+            Self::Edit => "change its text, criteria, priority or tags",
+            Self::Enqueue => "put a draft into the queue",
+            Self::Work => "claim it, record stages, deliver or end it",
+            Self::Cancel => "cancel it",
+            Self::Retry => "queue an ended task again",
+            Self::Delete => "delete a draft",
+            Self::Comment => "comment",
+            Self::Decide => "approve or reject sealed tests",
+            Self::Adjudicate => "say which of two contradictory documents stands",
+            Self::Publish => "publish the tests after delivery",
+            Self::Seal => "sign a manifest and its base check",
+            Self::Reseal => "add recipients to a sealed version",
+            Self::RecordRun => "record an agent's run",
+            Self::Submit => "submit an own patch",
+            Self::Grade => "sign a grade",
+            Self::ApprovePatch => "allow a patch that changes guarded paths",
+        })
+    }
 }
 
 /// Every act, in the order of the table.

@@ -157,7 +157,7 @@ pub enum Doubt {
         undecided: bool,
     },
     /// The signer had no right to it.
-    #[error("{principal} had no right to {act:?} under policy version {version}")]
+    #[error("{principal} had no right to {act} under policy version {version}")]
     NoRight {
         /// Who.
         principal: Principal,
@@ -189,6 +189,20 @@ impl<T> Checked<T> {
     /// SHA-256 of its bytes.
     pub const fn digest(&self) -> Digest {
         self.verified.digest()
+    }
+}
+
+impl<T: Document> Checked<T> {
+    /// Whether the signer has the right to `act` under the policy that the document names.
+    pub fn may(&self, act: Act, requester: &Principal) -> Result<(), Doubt> {
+        if may(&self.actor, act, requester) {
+            return Ok(());
+        }
+        Err(Doubt::NoRight {
+            principal: self.actor.name().clone(),
+            act,
+            version: self.value().signer().policy.version,
+        })
     }
 }
 
@@ -267,12 +281,6 @@ fn holder(version: &Policy, signer: &Signer) -> Result<Actor, Doubt> {
 
 /// Checks that the signer was allowed to do what the document does.
 pub fn authorise<T: Document>(checked: &Checked<T>, requester: &Principal) -> Result<(), Doubt> {
-    match checked.value().act() {
-        Some(act) if !may(&checked.actor, act, requester) => Err(Doubt::NoRight {
-            principal: checked.actor.name().clone(),
-            act,
-            version: checked.value().signer().policy.version,
-        }),
-        _ => Ok(()),
-    }
+    let act = checked.value().act();
+    act.map_or(Ok(()), |act| checked.may(act, requester))
 }

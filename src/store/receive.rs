@@ -17,7 +17,6 @@ use super::tasks::TaskHistory;
 use super::{Error, Store, pins, proposal};
 use crate::base::clock::Clock;
 use crate::git::Repository;
-use crate::model::authority::may;
 use crate::model::digest::Digest;
 use crate::model::event::Event;
 use crate::model::ids::TaskId;
@@ -352,18 +351,11 @@ fn rightful(history: &TaskHistory, event: &super::check::Checked<Event>) -> Judg
     if let Some(doubt) = &event.reduced {
         return Err(doubt.to_string());
     }
-    let value = event.value();
-    for change in &value.change {
-        if !may(&event.actor, change.act(), &history.task.requester) {
-            return Err(format!(
-                "{} had no right to {:?} under policy version {}",
-                event.actor.name(),
-                change.act(),
-                value.signer.policy.version
-            ));
-        }
-    }
-    Ok(())
+    let requester = &history.task.requester;
+    let mut changes = event.value().change.iter();
+    changes
+        .try_for_each(|change| event.may(change.act(), requester))
+        .map_err(said)
 }
 
 fn at(commit: ObjectId, why: impl std::fmt::Display) -> String {

@@ -4,7 +4,6 @@ use super::chain::{self, Folder};
 use super::check::{Checked, Doubt, check};
 use super::index::keys;
 use super::{Error, Store};
-use crate::model::authority::{Act, may};
 use crate::model::digest::Digest;
 use crate::model::event::{Change, Event};
 use crate::model::ids::{Principal, TaskId};
@@ -284,7 +283,6 @@ fn barred(event: &Checked<Event>, change: &Change, requester: &Principal) -> Opt
     if let Some(doubt) = event.reduced.as_ref().filter(|_| !creates) {
         return Some(doubt.to_string());
     }
-    let act: Act = change.act();
-    let allowed = may(&event.actor, act, requester);
-    (!allowed).then(|| format!("{} has no right to {act:?}", event.actor.name()))
+    let allowed = event.may(change.act(), requester);
+    allowed.err().map(|doubt| doubt.to_string())
 }

@@ -356,7 +356,7 @@ fn every_change_by_everybody_has_the_effect_that_the_table_says() {
         for (record, (who, may)) in history.records[1..].iter().zip(marks.iter().enumerate()) {
             let what = format!("{} by {}", change.name(), WHO[who]);
             let refused = record.refused[0].as_deref();
-            let no_right = refused.is_some_and(|why| why.contains("has no right to"));
+            let no_right = refused.is_some_and(|why| why.contains("had no right to"));
             assert_eq!(no_right, !may, "{what}: {refused:?}");
             if no_right {
                 let by = Identity::of(&store.policy, table.keys[who].signer()).unwrap();

@@ -3,7 +3,7 @@
 
 use crate::docs::{keep_part, page, root, sections};
 use hangar::grade::protect::GUARDED;
-use hangar::model::authority::{ACTS, Act, may};
+use hangar::model::authority::{ACTS, may};
 use hangar::model::ids::Principal;
 use hangar::model::outcome::{Secrecy, Trust, Verdict};
 use hangar::model::policy::{Actor, MachineRole, Role};
@@ -15,29 +15,6 @@ use std::path::Path;
 const PAGE: &str = "docs/concepts.md";
 const THREATS: &str = "docs/threat-model.md";
 const FORMAT: &str = "docs/format.md";
-
-/// What the table of rights calls an act.
-pub(crate) const fn words(act: Act) -> &'static str {
-    match act {
-        Act::Create => "create a task",
-        Act::Edit => "change its text, criteria, priority or tags",
-        Act::Enqueue => "put a draft into the queue",
-        Act::Work => "claim it, record stages, deliver or end it",
-        Act::Cancel => "cancel it",
-        Act::Retry => "queue an ended task again",
-        Act::Delete => "delete a draft",
-        Act::Comment => "comment",
-        Act::Decide => "approve or reject sealed tests",
-        Act::Adjudicate => "say which of two contradictory documents stands",
-        Act::Publish => "publish the tests after delivery",
-        Act::Seal => "sign a manifest and its base check",
-        Act::Reseal => "add recipients to a sealed version",
-        Act::RecordRun => "record an agent's run",
-        Act::Submit => "submit an own patch",
-        Act::Grade => "sign a grade",
-        Act::ApprovePatch => "allow a patch that changes guarded paths",
-    }
-}
 
 #[test]
 fn the_table_of_rights_is_current() {
@@ -70,7 +47,7 @@ fn the_table_of_rights_is_current() {
     out.push_str(&"---|".repeat(columns.len()));
     out.push('\n');
     for act in ACTS {
-        let _ = write!(out, "| {} |", words(act));
+        let _ = write!(out, "| {} |", act);
         for (_, actor) in &columns {
             let mark = if may(actor, act, &requester) {
                 " ✓ |"

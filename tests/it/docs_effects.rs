@@ -2,7 +2,6 @@
 //! protects. The second verifier reads these tables.
 
 use crate::docs::{page, sections};
-use crate::docs_concepts;
 use hangar::grade::adapter::{ALL, adapter};
 use hangar::model::digest::Digest;
 use hangar::model::event::{Change, Criterion};
@@ -206,7 +205,7 @@ fn what_a_change_needs_and_does_is_as_the_page_says() {
         let [right, states, only_if, then] = &table[name][..4] else {
             panic!("{name}");
         };
-        assert_eq!(*right, docs_concepts::words(change.act()), "{name}");
+        assert_eq!(*right, change.act().to_string(), "{name}");
         assert_eq!(words(states), states_of(&change), "{name}");
         let ends = then
             .split_once("it is `")

@@ -436,7 +436,7 @@ fn a_task_that_is_not_there_and_a_signer_without_the_right() {
     let grades = forged.grades();
     server.refuses(&grades, "the task that it is about is not here", || {});
     server.push(&[&format!("{0}:{0}", forged.events())]).done();
-    server.refuses(&grades, "had no right to Grade", || {
+    server.refuses(&grades, "had no right to sign a grade", || {
         let (store, host) = (forged.store(), forged.world.host());
         let worker = Identity::of(&store.policy, host.worker.signer()).unwrap();
         let mut grade = forged.dossier().grades[0].value().clone();
