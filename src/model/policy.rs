@@ -317,6 +317,19 @@ impl Policy {
 }
 
 impl Members {
+    /// The entry about a version that was set aside.
+    pub fn rival(&self, version: Digest) -> Option<&Rival> {
+        self.rival.iter().find(|entry| entry.digest == version)
+    }
+
+    /// The lists of documents that count all the same: whose they are, and their digests.
+    pub fn lists(&self) -> impl Iterator<Item = (String, Digest)> + '_ {
+        let reduced = self.reduced.iter();
+        let reduced = reduced.map(|entry| (entry.key.to_string(), entry.accepted));
+        let rival = self.rival.iter();
+        reduced.chain(rival.map(|entry| (entry.digest.short(), entry.accepted)))
+    }
+
     /// Every key text with its holder, people first, in document order.
     pub fn key_texts(&self) -> Vec<(String, Actor)> {
         let people = self.person.iter().flat_map(|person| {

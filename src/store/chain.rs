@@ -8,6 +8,7 @@ use super::{Error, high_water};
 use crate::git::{self, Commit, CommitDraft, EntryKind, Expected, Repository, TreeEntry};
 use crate::model::codec;
 use crate::model::object_id::ObjectId;
+use crate::{seal, trust};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Most commits of one ref that are read.
@@ -17,11 +18,10 @@ pub const MAX_COMMITS: usize = 100_000;
 pub(super) const MAX_TAKEN: usize = 20_000;
 /// The same for the policy, which changes rarely.
 pub(super) const MAX_POLICY: usize = 5_000;
-/// Largest document file of a commit.
-pub(super) const MAX_FILE: u64 = 64 << 20;
-
+/// Largest file of a commit: that of a ciphertext.
+pub(super) const MAX_FILE: u64 = seal::MAX_CIPHERTEXT as u64;
 /// Largest signature file.
-pub(super) const MAX_SIGNATURE: u64 = 8 << 10;
+pub(super) const MAX_SIGNATURE: u64 = trust::MAX_SIGNATURE as u64;
 
 /// A document's bytes and its signature, empty where there is none.
 pub type SignedBytes = (Vec<u8>, Vec<u8>);

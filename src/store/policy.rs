@@ -11,6 +11,7 @@ mod step;
 
 pub use fork::{Claim, Rivals};
 pub(super) use step::draft_of;
+pub(super) use step::{MAX_LIST, MAX_PARTS};
 pub use step::{OWN_KEYS, Tally};
 
 use super::draft::Draft;
@@ -135,11 +136,8 @@ impl PolicyHistory {
     /// lists it under that one, or the nearest before it that has an entry.
     pub fn counts_aside(&self, policy: PolicyRef, document: Digest) -> bool {
         let entry = self.entry_of(policy.digest);
-        let list = entry.and_then(|digest| {
-            let mut entries = self.newest().members.rival.iter();
-            let entry = entries.find(|entry| entry.digest == digest)?;
-            self.lists.get(&entry.accepted)
-        });
+        let entry = entry.and_then(|version| self.newest().members.rival(version));
+        let list = entry.and_then(|entry| self.lists.get(&entry.accepted));
         list.is_some_and(|list| list.contains(&document))
     }
 
@@ -147,8 +145,7 @@ impl PolicyHistory {
     pub(super) fn entry_of(&self, digest: Digest) -> Option<Digest> {
         let named = |place: &usize| {
             let own = self.all[*place].policy.reference.digest;
-            let mut entries = self.newest().members.rival.iter();
-            entries.any(|entry| entry.digest == own).then_some(own)
+            self.newest().members.rival(own).map(|entry| entry.digest)
         };
         let place = *self.places.get(&digest)?;
         if self.selection.chain.contains(&place) {
@@ -182,10 +179,6 @@ impl PolicyHistory {
 
     /// Versions that do not stand if `end` does, oldest first; those that `end` knows of are left out.
     pub(super) fn against(&self, end: &Policy) -> Vec<Digest> {
-        let known = |digest: Digest| {
-            let mut entries = end.members.rival.iter();
-            entries.any(|entry| entry.digest == digest)
-        };
         let own = self.path_of(end.reference.digest);
         let ends = self.selection.ends.iter();
         let places: BTreeSet<usize> = ends
@@ -195,7 +188,9 @@ impl PolicyHistory {
         let digests = places
             .iter()
             .map(|place| self.all[*place].policy.reference.digest);
-        digests.filter(|digest| !known(*digest)).collect()
+        digests
+            .filter(|digest| end.members.rival(*digest).is_none())
+            .collect()
     }
 
     /// Whether `end` is `digest`, or a version that rests on it.
@@ -264,12 +259,9 @@ impl PolicyHistory {
         let needs = tally(Some(before), step, &self.policies(&named));
         need(step.members.version, &needs)?;
         self.lists.extend(step.lists.clone());
-        let reduced = after.members.reduced.iter();
-        let reduced = reduced.map(|entry| (entry.key.to_string(), entry.accepted));
-        let rival = after.members.rival.iter();
-        let rival = rival.map(|entry| (entry.digest.short(), entry.accepted));
-        let mut entries = reduced.chain(rival);
-        if let Some((of, _)) = entries.find(|(_, list)| !self.lists.contains_key(list)) {
+        let missing = |list: &(String, Digest)| !self.lists.contains_key(&list.1);
+        let missing = after.members.lists().find(missing);
+        if let Some((of, _)) = missing {
             return Err(Error::Policy(format!(
                 "the list of documents of {of} that count is not there"
             )));
@@ -381,11 +373,9 @@ fn follows<'a>(history: &'a PolicyHistory, step: &Step) -> Result<&'a Policy, Er
     let mut ends = history.ends().into_iter();
     let before = ends.find(|end| Some(end.reference.digest) == previous);
     let before = before.ok_or_else(|| does_not_follow(step.members.version))?;
-    let decides = history.against(before).iter().all(|digest| {
-        let mut entries = step.members.rival.iter();
-        entries.any(|entry| entry.digest == *digest)
-    });
-    if decides {
+    let against = history.against(before);
+    let is_aside = |digest: &Digest| step.members.rival(*digest).is_some();
+    if against.iter().all(is_aside) {
         return Ok(before);
     }
     history.decided()

@@ -7,18 +7,16 @@ use crate::model::ids::Principal;
 use crate::model::policy::{Members, Policy, Role, Root};
 use crate::model::reduction;
 use crate::model::signer::PolicyRef;
-use crate::store::chain::Folder;
+use crate::store::chain::{Folder, MAX_SIGNATURE};
 use crate::store::draft::Draft;
 use crate::store::{Error, holders};
 use crate::trust::{Namespace, PublicKey, verify};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Largest signature file.
-const MAX_SIGNATURE: u64 = 8 << 10;
 /// Largest list of documents that count.
-const MAX_LIST: u64 = 80 << 20;
-/// Most signatures of one document that are looked at.
-const MAX_SIGNATURES: usize = 256;
+pub(in crate::store) const MAX_LIST: u64 = 80 << 20;
+/// Most signatures of one document, and most lists of one version, that are looked at.
+pub(in crate::store) const MAX_PARTS: usize = 256;
 
 /// One commit of the policy, parsed but not believed.
 pub(super) struct Step {
@@ -39,6 +37,12 @@ impl Step {
             let list = reduction::read_list(bytes)?;
             Some((Digest::of(bytes), list))
         };
+        // Readers would miss the others, and believe nothing of the policy for it.
+        if draft.accepted.len() > MAX_PARTS {
+            return Err(Error::Policy(format!(
+                "it has more than {MAX_PARTS} lists of documents: take out fewer keys at a time"
+            )));
+        }
         Ok(Self {
             root: codec::decode(&draft.root).map_err(parse)?,
             members: codec::decode(&draft.members).map_err(parse)?,
@@ -157,9 +161,7 @@ impl Step {
         draft
             .members_signatures
             .retain(|_, one| counts(&self.members_bytes, Namespace::Members, &keys, one));
-        let reduced = self.members.reduced.iter().map(|entry| entry.accepted);
-        let rival = self.members.rival.iter().map(|entry| entry.accepted);
-        let lists: BTreeSet<Digest> = reduced.chain(rival).collect();
+        let lists: BTreeSet<Digest> = self.members.lists().map(|(_, list)| list).collect();
         draft
             .accepted
             .retain(|list| lists.contains(&Digest::of(list)));
@@ -216,7 +218,7 @@ fn lists(repo: &Repository, folder: &Folder) -> Result<Vec<Vec<u8>>, Error> {
     let blobs = repo.read_tree(tree)?.into_iter();
     blobs
         .filter(|entry| entry.kind == EntryKind::Blob)
-        .take(MAX_SIGNATURES)
+        .take(MAX_PARTS)
         .map(|entry| Ok(repo.read_blob(entry.id, MAX_LIST)?))
         .collect()
 }
@@ -233,7 +235,7 @@ fn signatures(
         .read_tree(tree)?
         .into_iter()
         .filter(|entry| entry.kind == EntryKind::Blob)
-        .take(MAX_SIGNATURES);
+        .take(MAX_PARTS);
     let mut found = BTreeMap::new();
     for entry in blobs {
         let name = String::from_utf8_lossy(&entry.name).into_owned();
@@ -326,4 +328,24 @@ pub(super) fn need(version: u64, tallies: &[Tally]) -> Result<(), Error> {
         open.threshold.max(1),
         open.what
     )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::founding;
+    use crate::model::reduction::list_bytes;
+
+    #[test]
+    fn a_version_with_more_lists_than_are_read_is_refused_before_it_is_written() {
+        let root = codec::encode(&founding::root(&[])).unwrap();
+        let members = codec::encode(&founding::members(vec![], vec![])).unwrap();
+        let mut draft = Draft::unsigned(root, members);
+        let list = |number: usize| list_bytes(&BTreeSet::from([Digest::of(&number.to_be_bytes())]));
+        draft.accepted = (0..MAX_PARTS).map(list).collect();
+        assert_eq!(Step::of(&draft).unwrap().lists.len(), MAX_PARTS);
+        draft.accepted.push(list(MAX_PARTS));
+        let error = Step::of(&draft).err().unwrap().to_string();
+        assert!(error.contains("take out fewer keys"), "{error}");
+    }
 }

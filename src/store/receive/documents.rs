@@ -14,16 +14,11 @@ use crate::model::run::Run;
 use crate::store::Store;
 use crate::store::chain::{Folder, MAX_FILE, MAX_SIGNATURE};
 use crate::store::check::{Checked, Document, authorise, check};
+use crate::store::policy::{MAX_LIST, MAX_PARTS};
 use std::collections::BTreeSet;
 
-/// Largest ciphertext.
-const MAX_SEALED: u64 = 80 << 20;
-/// Largest list of documents that still count.
-const MAX_LIST: u64 = 80 << 20;
 /// Most files beside an event.
 const MAX_ATTACHED: usize = 100;
-/// Most signatures or lists of one version of the policy.
-const MAX_PARTS: usize = 256;
 
 /// What the tree of a commit holds, names that are no text included.
 fn entries(repo: &Repository, commit: ObjectId) -> Judged<Vec<TreeEntry>> {
@@ -216,7 +211,7 @@ impl Place<'_> {
         let Some(sealed) = others.first() else {
             return Err(at(commit, "it has no sealed.age beside it"));
         };
-        let bytes = file(&self.store.repo, commit, sealed, MAX_SEALED)?;
+        let bytes = file(&self.store.repo, commit, sealed, MAX_FILE)?;
         if Digest::of(&bytes) == named {
             return Ok(());
         }
