@@ -100,10 +100,3 @@ fn object(text: &str) -> Result<Option<ObjectId>, Error> {
 fn unread() -> Error {
     Error::invalid("what Git said to the hook can't be read")
 }
-
-fn refused(name: &str, why: impl Into<String>) -> Refused {
-    Refused {
-        name: name.to_owned(),
-        why: why.into(),
-    }
-}

@@ -5,8 +5,6 @@ use crate::config::env_vars;
 use crate::git::{RemoteTrouble, Repository, answers_anyone, shown_remote};
 use crate::store::policy::PolicyHistory;
 use crate::store::remotes::{self, Readers};
-use schemars::JsonSchema;
-use serde::Serialize;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -69,21 +67,9 @@ pub fn remedies(trouble: RemoteTrouble) -> Vec<String> {
     helps.iter().map(|text| (*text).to_owned()).collect()
 }
 
-/// Who can read a remote.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum ReadersView {
-    /// Anyone who reaches it.
-    Anyone,
-    /// Those whom it lets in.
-    Restricted,
-    /// It can't be told from here.
-    Unknown,
-}
-
 /// Finds out who can read a remote, once for each address, and warns where anyone can. `None` where it
 /// did not answer.
-pub(super) fn readers(here: &Here, repo: &Repository, remote: &str) -> Option<ReadersView> {
+pub(super) fn readers(here: &Here, repo: &Repository, remote: &str) -> Option<Readers> {
     let urls = repo.push_urls(remote);
     let known = remotes::readers(repo, remote, &urls);
     let found = match known {
@@ -100,11 +86,7 @@ pub(super) fn readers(here: &Here, repo: &Repository, remote: &str) -> Option<Re
             ));
         }
     }
-    Some(match found {
-        Readers::Anyone => ReadersView::Anyone,
-        Readers::Restricted => ReadersView::Restricted,
-        Readers::Unknown => ReadersView::Unknown,
-    })
+    Some(found)
 }
 
 /// The widest circle of several addresses. One that did not answer is asked again another time.

@@ -3,7 +3,7 @@
 use super::error::with_causes;
 use super::here::shell_word;
 use super::policy::{RivalsView, rivals};
-use super::remote::{self, ReadersView};
+use super::remote;
 use super::tasks::archive;
 use super::{Error, Here};
 use crate::base::words;
@@ -12,6 +12,7 @@ use crate::model::digest::Digest;
 use crate::model::ids::TaskId;
 use crate::model::object_id::ObjectId;
 use crate::store::layout::{Layout, Prefix};
+use crate::store::remotes::Readers;
 use crate::store::sync::{self, Loss, NotApplied, Report, Wanted};
 use crate::store::{self, Store};
 use schemars::JsonSchema;
@@ -39,7 +40,7 @@ pub struct SyncView {
     pub moved: Option<usize>,
     /// Who can read the remote; absent where it did not answer.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub readers: Option<ReadersView>,
+    pub readers: Option<Readers>,
     /// Refs that took what the remote had.
     pub fetched: Vec<String>,
     /// Refs whose heads had gone apart and were joined.

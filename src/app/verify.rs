@@ -12,6 +12,7 @@ use crate::model::ids::TaskId;
 use crate::model::object_id::ObjectId;
 use crate::model::task::State;
 use crate::seal::Identity;
+use crate::store::layout::OfTask;
 use crate::store::{self, Store};
 use crate::trust::{MachineKey, MachineRole};
 use schemars::JsonSchema;
@@ -273,13 +274,11 @@ fn all(store: &Store, identities: &[Identity], answer: &mut Answer) -> Result<()
     for (id, _) in &refs {
         answer.tasks.push(verify::verify(store, id, identities)?);
     }
-    let known: BTreeSet<&str> = refs.iter().map(|(id, _)| id.as_str()).collect();
-    for kind in ["sealed", "runs", "grades", "approvals"] {
-        let prefix = format!("{}{kind}/", store.layout.prefix());
-        for (name, _) in store.repo.list_refs(&prefix)? {
-            let rest = name.strip_prefix(&prefix).unwrap_or_default();
-            let id = rest.split('-').next().unwrap_or_default();
-            if !known.contains(id) {
+    let known: BTreeSet<&TaskId> = refs.iter().map(|(id, _)| id).collect();
+    for kind in OfTask::ALL {
+        for (name, _) in store.repo.list_refs(&store.layout.folder(kind))? {
+            let owner = store.layout.task_in(kind, &name);
+            if owner.is_none_or(|id| !known.contains(&id)) {
                 answer.faults.push(Fault {
                     link: LinkName::Documents,
                     place: Some(name),

@@ -1,7 +1,7 @@
 //! Where Git looks for hooks here, and whose folder that is.
 
 use super::error::{Error, store};
-use super::repository::{Repository, from_gix};
+use super::repository::Repository;
 use gix::config::Source;
 use std::path::{Path, PathBuf};
 
@@ -67,26 +67,6 @@ impl Repository {
             HooksOwner::Shared
         };
         Ok(HooksFolder { path, owner })
-    }
-}
-
-impl Repository {
-    /// Whether a transaction that takes this ref away only takes its file, because the ref is in
-    /// `packed-refs` now: `git pack-refs` asks hooks for that too. Whoever deletes such a ref holds the
-    /// lock of `packed-refs`.
-    pub fn is_being_packed(&self, name: &str) -> Result<bool, Error> {
-        let here = self.read_ref(name)?;
-        let packed = self
-            .inner
-            .refs
-            .cached_packed_buffer()
-            .map_err(store("read packed-refs"))?;
-        let found = packed
-            .as_ref()
-            .and_then(|packed| packed.find(name).ok())
-            .map(|found| from_gix(found.target()));
-        let lock = self.inner.refs.packed_refs_path().with_extension("lock");
-        Ok(found.is_some() && found == here && !lock.exists())
     }
 }
 

@@ -3,10 +3,10 @@
 //! The git program does it. It makes every new ref before it takes an old one away, so that a process
 //! that is killed in between leaves both, never neither. Must not know what a ref is for.
 
-use super::error::{Error, show};
+use super::error::{Error, show, store};
 use super::program::Git;
 use super::refs::{Expected, full_name};
-use super::repository::Repository;
+use super::repository::{Repository, from_gix};
 use crate::base::clock::Clock;
 use crate::model::object_id::ObjectId;
 use std::thread;
@@ -89,6 +89,23 @@ impl Repository {
             .args(["pack-refs", "--all", "--prune"])
             .run()?;
         self.refresh_packed(true)
+    }
+
+    /// Whether a transaction that takes this ref away only takes its file, because the ref is in
+    /// `packed-refs` now: `git pack-refs` asks hooks for that too. Whoever deletes such a ref holds the
+    /// lock of `packed-refs`.
+    pub fn is_being_packed(&self, name: &str) -> Result<bool, Error> {
+        let here = self.read_ref(name)?;
+        let packed = self
+            .inner
+            .refs
+            .cached_packed_buffer()
+            .map_err(store("read packed-refs"))?;
+        let found = packed
+            .as_ref()
+            .and_then(|packed| packed.find(name).ok())
+            .map(|found| from_gix(found.target()));
+        Ok(found.is_some() && found == here && !self.packed_lock().exists())
     }
 }
 

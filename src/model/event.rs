@@ -226,6 +226,31 @@ impl Change {
         }
     }
 
+    /// Fields that an edit sets.
+    pub fn fields(&self) -> Vec<&'static str> {
+        let Self::Edit {
+            title,
+            mandate,
+            criteria,
+            priority,
+            tags,
+            base,
+        } = self
+        else {
+            return Vec::new();
+        };
+        let set = [
+            ("title", title.is_some()),
+            ("mandate", mandate.is_some()),
+            ("criteria", criteria.is_some()),
+            ("priority", priority.is_some()),
+            ("tags", tags.is_some()),
+            ("base", base.is_some()),
+        ];
+        let set = set.into_iter().filter(|(_, set)| *set);
+        set.map(|(name, _)| name).collect()
+    }
+
     /// The change as a noun with its article, for people.
     pub const fn noun(&self) -> &'static str {
         match self {

@@ -335,6 +335,11 @@ impl Task {
         text_digest(&self.title, &self.mandate, &self.criteria)
     }
 
+    /// Whether a person means the task by this external key, whatever the case.
+    pub fn has_key(&self, key: &str) -> bool {
+        !self.external.is_empty() && self.external.eq_ignore_ascii_case(key)
+    }
+
     /// Values of fields that were set at the same time as the one that counts, by people who did not
     /// know of each other. An edit that has seen them settles it.
     pub fn beside(&self) -> Vec<Beside> {

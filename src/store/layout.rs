@@ -88,6 +88,20 @@ pub enum OfTask {
     Approvals,
 }
 
+impl OfTask {
+    /// Every kind.
+    pub const ALL: [Self; 4] = [Self::Sealed, Self::Runs, Self::Grades, Self::Approvals];
+
+    const fn folder(self) -> &'static str {
+        match self {
+            Self::Sealed => "sealed",
+            Self::Runs => "runs",
+            Self::Grades => "grades",
+            Self::Approvals => "approvals",
+        }
+    }
+}
+
 /// The prefix in use, and the names below it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
@@ -180,7 +194,7 @@ impl Layout {
 
     /// One task's events.
     pub fn task(&self, task: &TaskId) -> String {
-        format!("{}tasks/{task}", self.prefix())
+        format!("{}{task}", self.tasks())
     }
 
     /// The task that a ref name under [`Layout::tasks`] is of.
@@ -188,35 +202,24 @@ impl Layout {
         name.strip_prefix(&self.tasks())?.parse().ok()
     }
 
-    /// All sealed versions.
-    pub fn sealed_refs(&self) -> String {
-        format!("{}sealed/", self.prefix())
-    }
-
     /// One task's sealed versions.
     pub fn sealed(&self, task: &TaskId) -> String {
-        format!("{}sealed/{task}", self.prefix())
+        format!("{}{task}", self.folder(OfTask::Sealed))
     }
 
     /// One task's runs.
     pub fn runs(&self, task: &TaskId) -> String {
-        format!("{}runs/{task}", self.prefix())
+        format!("{}{task}", self.folder(OfTask::Runs))
     }
 
     /// One task's grades.
     pub fn grades(&self, task: &TaskId) -> String {
-        format!("{}grades/{task}", self.prefix())
+        format!("{}{task}", self.folder(OfTask::Grades))
     }
 
     /// All refs of one kind.
     pub fn folder(&self, kind: OfTask) -> String {
-        let folder = match kind {
-            OfTask::Sealed => "sealed",
-            OfTask::Runs => "runs",
-            OfTask::Grades => "grades",
-            OfTask::Approvals => "approvals",
-        };
-        format!("{}{folder}/", self.prefix())
+        format!("{}{}/", self.prefix(), kind.folder())
     }
 
     /// The task that a ref name under [`Layout::folder`] is of.
@@ -230,7 +233,7 @@ impl Layout {
 
     /// What the names of one task's decisions begin with.
     pub fn approvals_of(&self, task: &TaskId) -> String {
-        format!("{}approvals/{task}-", self.prefix())
+        format!("{}{task}-", self.folder(OfTask::Approvals))
     }
 
     /// The decisions of one key over one manifest.
@@ -278,16 +281,10 @@ impl Layout {
         let (folder, name) = rest.split_once('/')?;
         let task = |name: &str| name.parse().ok();
         Some(match folder {
-            "archive" => {
-                let mut letters = name.chars();
-                let letter = letters
-                    .next()
-                    .filter(|one| matches!(one, 'a'..='z' | '2'..='7'))?;
-                letters
-                    .next()
-                    .is_none()
-                    .then_some(RefKind::Archive(letter))?
-            }
+            "archive" => match name.as_bytes() {
+                [letter @ (b'a'..=b'z' | b'2'..=b'7')] => RefKind::Archive(char::from(*letter)),
+                _ => return None,
+            },
             "tasks" => RefKind::Task(task(name)?),
             "sealed" | "runs" | "grades" => RefKind::OfTask(task(name)?),
             "approvals" => {

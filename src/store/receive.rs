@@ -11,7 +11,7 @@ mod archives;
 mod documents;
 
 use super::chain::{self, Folder, MAX_POLICY, MAX_TAKEN};
-use super::layout::{Layout, Prefix, RefKind};
+use super::layout::{Layout, OfTask, Prefix, RefKind};
 use super::policy::{self, PolicyHistory};
 use super::tasks::TaskHistory;
 use super::{Error, Store, pins, proposal};
@@ -45,8 +45,21 @@ pub struct Refused {
     pub why: String,
 }
 
+impl Refused {
+    /// This ref must not move.
+    pub fn new(name: &str, why: impl Into<String>) -> Self {
+        Self {
+            name: name.to_owned(),
+            why: why.into(),
+        }
+    }
+}
+
 /// Why a ref can't go.
-const NEVER: &str = "a ref of hangar is never deleted, unless an archive holds it";
+pub const NEVER: &str = "a ref of hangar is never deleted, unless an archive holds it";
+
+/// What is wrong with a name.
+const UNKNOWN: &str = "no ref of hangar has this name; a newer hangar on the server may know it";
 
 /// What is wrong with one ref.
 type Judged<T> = Result<T, String>;
@@ -71,7 +84,7 @@ pub fn judge(
         match shape(&repo, &layout, update) {
             Ok(Some(one)) => good.push(one),
             Ok(None) => {}
-            Err(why) => refused.push(refusal(&update.name, why)),
+            Err(why) => refused.push(Refused::new(&update.name, why)),
         }
     }
     // The policy first, then events, then what rests on them.
@@ -86,14 +99,14 @@ pub fn judge(
         match offered(&repo, &layout, pushed, wanted) {
             Ok(offered) => policy = Some(offered),
             Err(why) => {
-                refused.push(refusal(pushed.name, why));
+                refused.push(Refused::new(pushed.name, why));
                 good.retain(|one| one.kind != RefKind::Policy);
             }
         }
     }
     let Some(policy) = policy else {
         let why = "there is no policy here for it yet; `hangar sync` pushes that first";
-        refused.extend(good.iter().map(|one| refusal(one.name, why.into())));
+        refused.extend(good.iter().map(|one| Refused::new(one.name, why)));
         return Ok(refused);
     };
     let mut judge = Judge {
@@ -109,22 +122,15 @@ pub fn judge(
     for one in &good {
         match judge.content(one) {
             Ok(()) => drop(judge.tips.insert(one.name.to_owned(), one.new)),
-            Err(why) => refused.push(refusal(one.name, why)),
+            Err(why) => refused.push(Refused::new(one.name, why)),
         }
     }
     for one in deleted {
         if let Err(why) = judge.deletion(one) {
-            refused.push(refusal(&one.name, why));
+            refused.push(Refused::new(&one.name, why));
         }
     }
     Ok(refused)
-}
-
-fn refusal(name: &str, why: String) -> Refused {
-    Refused {
-        name: name.to_owned(),
-        why,
-    }
 }
 
 /// The prefix that is in use, or that the push brings into use.
@@ -164,9 +170,7 @@ fn shape<'a>(repo: &Repository, layout: &Layout, update: &'a Update) -> Judged<O
     let Some(new) = update.new else {
         return Err(NEVER.into());
     };
-    let kind = layout.kind_of(name).ok_or_else(|| {
-        "no ref of hangar has this name; a newer hangar on the server may know it".to_owned()
-    })?;
+    let kind = layout.kind_of(name).ok_or(UNKNOWN)?;
     match kind {
         RefKind::Policy => chain::check_growth(repo, new, MAX_POLICY).map_err(said)?,
         // Each history in it is looked at by itself.
@@ -322,11 +326,14 @@ impl Judge {
     fn documents(&mut self, id: &TaskId, one: &Growth<'_>) -> Judged<()> {
         let (old, new) = self.folders(one)?;
         let requester = self.task(id)?.task.requester.clone();
+        let mut kinds = OfTask::ALL.into_iter();
+        let kind = kinds.find(|kind| self.store.layout.task_in(*kind, one.name).is_some());
         let place = Place {
             store: &self.store,
             task: id,
             requester: &requester,
             name: one.name,
+            kind: kind.ok_or(UNKNOWN)?,
         };
         place.check(&old, &new)
     }

@@ -9,11 +9,12 @@ use crate::base::files;
 use crate::git::Repository;
 use crate::model::codec;
 use crate::model::digest::Digest;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 /// Who can read a remote, as far as that was found out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Readers {
     /// Anyone who reaches it.

@@ -59,12 +59,7 @@ impl Store {
         let mut tasks: BTreeMap<TaskId, TaskRefs> = tips
             .map(|(id, tip)| (id.clone(), TaskRefs::new(id, tip)))
             .collect();
-        for kind in [
-            OfTask::Sealed,
-            OfTask::Runs,
-            OfTask::Grades,
-            OfTask::Approvals,
-        ] {
+        for kind in OfTask::ALL {
             for (name, head) in self.repo.list_refs(&self.layout.folder(kind))? {
                 let Some(task) = self.layout.task_in(kind, &name) else {
                     continue;

@@ -335,18 +335,8 @@ fn a_task_that_has_not_ended_can_not_be_archived_away() {
     synced(&hub, &first);
     let second = hub.clone("second");
     // The attacker's archives are made as ours are; only one is not due.
-    let bare = |args: &[&str]| hub.env.git(&hub.bare, args);
     for id in [&open, &over] {
-        let tip = bare(&["rev-parse", &format!("refs/hangar/tasks/{id}")]);
-        let file = hub.env.root().join("line");
-        write(&file, &format!("{tip} tasks/{id}\n"));
-        let blob = bare(&["hash-object", "-w", file.to_str().unwrap()]);
-        let folder = mktree(&hub, &format!("100644 blob {blob}\t{id}\n"));
-        let tree = mktree(&hub, &format!("040000 tree {folder}\t{}\n", &id[1..3]));
-        let commit = bare(&["commit-tree", &tree, "-p", &tip, "-m", "archive"]);
-        let archive = format!("refs/hangar/archive/{}", &id[..1]);
-        bare(&["update-ref", &archive, &commit]);
-        bare(&["update-ref", "-d", &format!("refs/hangar/tasks/{id}")]);
+        put_away(&hub, id, |tip| format!("{tip} tasks/{id}\n"));
     }
     let report = hub.sync(&second).exits(1).json();
     let text = report.to_string();
@@ -367,6 +357,39 @@ fn a_task_that_has_not_ended_can_not_be_archived_away() {
     synced(&hub, &third);
     assert!(refs(&hub, &third).contains(&format!("tasks/{open}")));
     assert_eq!(hub.show(&third, &open)["state"], "draft");
+}
+
+/// On the remote, puts an archive in place of a task's ref, with these lines about its commit.
+fn put_away(hub: &Hub, id: &str, lines: impl Fn(&str) -> String) {
+    let bare = |args: &[&str]| hub.env.git(&hub.bare, args);
+    let tip = bare(&["rev-parse", &format!("refs/hangar/tasks/{id}")]);
+    let file = hub.env.root().join("lines");
+    write(&file, &lines(&tip));
+    let blob = bare(&["hash-object", "-w", file.to_str().unwrap()]);
+    let folder = mktree(hub, &format!("100644 blob {blob}\t{id}\n"));
+    let tree = mktree(hub, &format!("040000 tree {folder}\t{}\n", &id[1..3]));
+    let commit = bare(&["commit-tree", &tree, "-p", &tip, "-m", "archive"]);
+    let archive = format!("refs/hangar/archive/{}", &id[..1]);
+    bare(&["update-ref", &archive, &commit]);
+    bare(&["update-ref", "-d", &format!("refs/hangar/tasks/{id}")]);
+}
+
+#[test]
+fn a_name_in_an_archive_that_means_nothing_becomes_no_ref() {
+    let (hub, first) = Hub::new();
+    let id = ended(&hub, &first, "Over");
+    synced(&hub, &first);
+    put_away(&hub, &id, |tip| {
+        format!("{tip} approvals/{id}-odd\n{tip} tasks/{id}\n")
+    });
+    synced(&hub, &first);
+    assert!(!refs(&hub, &first).contains(&format!("tasks/{id}")));
+    hub.env
+        .hangar(&first, &["task", "comment", &id, "Once more"])
+        .success();
+    let now = refs(&hub, &first);
+    assert!(now.contains(&format!("tasks/{id}")), "{now:?}");
+    assert!(!now.iter().any(|name| name.starts_with("approvals/")));
 }
 
 fn mktree(hub: &Hub, lines: &str) -> String {

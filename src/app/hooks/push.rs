@@ -3,7 +3,7 @@
 //! Costs a look at every object that the remote lacks, and nothing where nothing is sealed. No key is
 //! needed: manifests name the digests of the marks.
 
-use super::{Verdict, object, refused, unread};
+use super::{Verdict, object, unread};
 use crate::app::{Error, Here};
 use crate::git::{ObjectKind, Outgoing, Repository};
 use crate::model::codec;
@@ -12,7 +12,7 @@ use crate::model::ids::TaskId;
 use crate::model::manifest::Manifest;
 use crate::model::object_id::ObjectId;
 use crate::seal;
-use crate::store::layout::Layout;
+use crate::store::layout::{Layout, OfTask};
 use crate::store::receive::Refused;
 use crate::store::{Store, chain, remotes};
 use std::collections::{BTreeMap, BTreeSet};
@@ -46,7 +46,7 @@ pub(super) fn check(
         .partition(|line| layout.concerns(line.name) || there.concerns(line.name));
     let faults = ours.iter().filter_map(|line| {
         let why = backward(repo, line)?;
-        Some(refused(line.name, why))
+        Some(Refused::new(line.name, why))
     });
     let mut verdict = Verdict {
         refused: faults.collect(),
@@ -97,7 +97,7 @@ fn mirror(lines: &[Line<'_>]) -> Option<Refused> {
         .iter()
         .find(|line| line.local.is_some() && of_clone(line))?;
     let why = "only `--mirror` pushes this; it deletes what this clone has not, refs of hangar too";
-    Some(refused(line.name, why))
+    Some(Refused::new(line.name, why))
 }
 
 /// Refs that would carry a hidden test out.
@@ -110,7 +110,7 @@ fn leaks(
     progress: &dyn Fn(&str),
 ) -> Result<Vec<Refused>, Error> {
     let new: Vec<ObjectId> = lines.iter().filter_map(|line| line.local).collect();
-    let sealed = repo.list_refs(&layout.sealed_refs())?;
+    let sealed = repo.list_refs(&layout.folder(OfTask::Sealed))?;
     if new.is_empty() || sealed.is_empty() {
         return Ok(Vec::new());
     }
@@ -138,12 +138,12 @@ fn leaks(
     if found.is_empty() {
         return Ok(Vec::new());
     }
-    let marks = marks(here, repo, &sealed)?;
+    let marks = marks(here, repo, layout, &sealed)?;
     let mut whys = BTreeMap::new();
     for (one, kind, tokens) in found {
         if let Some((task, version)) = tokens.iter().find_map(|token| marks.get(token)) {
             let place = place(one, kind);
-            let task = &task.as_str()[..8];
+            let task = task.short();
             let why = format!("{place} holds hidden tests of task {task}, version {version}");
             whys.insert(one.id, why);
         }
@@ -179,7 +179,7 @@ fn named(
     for line in lines {
         let objects = repo.outgoing(line.local.as_slice(), known)?;
         let mut why = objects.iter().filter_map(|one| whys.get(&one.id));
-        all.extend(why.next().map(|why| refused(line.name, why.as_str())));
+        all.extend(why.next().map(|why| Refused::new(line.name, why.as_str())));
     }
     Ok(all)
 }
@@ -189,13 +189,13 @@ fn named(
 fn marks(
     here: &Here,
     repo: &Repository,
+    layout: &Layout,
     sealed: &[(String, ObjectId)],
 ) -> Result<BTreeMap<Digest, (TaskId, u32)>, Error> {
     let store = Store::open(repo.reopen()?, here.clock).ok();
     let mut marks = BTreeMap::new();
     for (name, head) in sealed {
-        let id = name.rsplit('/').next().and_then(|id| id.parse().ok());
-        let Some(id): Option<TaskId> = id else {
+        let Some(id) = layout.task_in(OfTask::Sealed, name) else {
             continue;
         };
         let dossier = store.as_ref().and_then(|store| store.dossier(&id).ok());

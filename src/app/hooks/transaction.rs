@@ -2,13 +2,14 @@
 //!
 //! What hangar itself does to refs runs no hook.
 
-use super::{Verdict, object, refused, unread};
+use super::{Verdict, object, unread};
 use crate::app::Error;
 use crate::git::Repository;
 use crate::model::object_id::ObjectId;
 use crate::store;
 use crate::store::archive;
 use crate::store::layout::Layout;
+use crate::store::receive::{NEVER, Refused};
 
 /// The only state of a transaction in which it can be refused.
 const PREPARED: &str = "prepared";
@@ -32,7 +33,7 @@ pub(super) fn check(repo: &Repository, state: &str, lines: &str) -> Result<Verdi
         let mut next = || parts.next().ok_or_else(unread);
         let (_, new, name) = (next()?, next()?, next()?);
         if let Some(why) = fault(repo, &layout, new, name)? {
-            verdict.refused.push(refused(name, why));
+            verdict.refused.push(Refused::new(name, why));
             verdict.hint = Some(HINT);
         }
     }
@@ -64,7 +65,7 @@ fn fault(
     Ok(match object(new)? {
         None if repo.is_being_packed(name)? => None,
         None if archive::holds(repo, layout, name, here) => None,
-        None => Some("a ref of hangar is never deleted, unless an archive holds it".into()),
+        None => Some(NEVER.into()),
         Some(new) if holds(repo, here, new) => None,
         Some(_) => Some(format!("it would lose {}", here.short())),
     })

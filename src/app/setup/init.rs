@@ -118,11 +118,7 @@ pub fn init(
         None => None,
     };
     let repo = repo.reopen()?;
-    let layout = match request.prefix {
-        Some(prefix) => Layout::at(prefix),
-        None => Layout::of(&repo)?,
-    };
-    match find(here, &repo, layout, request.new)? {
+    match find(here, &repo, layout(&repo, request)?, request.new)? {
         Some((store, fetched_from)) => {
             let mut report = join(here, request, &store, head)?;
             report.fetched_from = fetched_from;
@@ -137,6 +133,14 @@ pub fn init(
             Err(gone @ store::Error::PolicyGone { .. }) => Err(Error::PolicyLost(gone)),
             _ => begin(here, request, &repo, head, ask),
         },
+    }
+}
+
+/// Where the refs lie, or are to lie.
+fn layout(repo: &Repository, request: &InitRequest) -> Result<Layout, Error> {
+    match request.prefix {
+        Some(prefix) => Ok(Layout::at(prefix)),
+        None => Ok(Layout::of(repo)?),
     }
 }
 
@@ -170,11 +174,7 @@ fn begin(
         signer: &signer,
         recovery: request.recovery.clone(),
     };
-    let layout = match request.prefix {
-        Some(prefix) => Layout::at(prefix),
-        None => Layout::of(repo)?,
-    };
-    let founded = found(here, repo, &layout, &founder)?;
+    let founded = found(here, repo, &layout(repo, request)?, &founder)?;
     let repo = repo.reopen()?;
     let store = Store::open(repo, here.clock)?;
     let standing = Standing {

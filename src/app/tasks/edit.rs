@@ -85,7 +85,7 @@ pub fn edit(
             tags: differs(new_tags.as_ref(), &old_tags),
             base: differs(new_base.as_ref(), &task.base),
         };
-        changed = fields(&change);
+        changed = change.fields();
         Ok(if changed.is_empty() {
             Vec::new()
         } else {
@@ -131,31 +131,6 @@ fn renumbered(task: &Task, texts: &[String]) -> Vec<Criterion> {
         });
     }
     out
-}
-
-fn fields(change: &Change) -> Vec<&'static str> {
-    let Change::Edit {
-        title,
-        mandate,
-        criteria,
-        priority,
-        tags,
-        base,
-    } = change
-    else {
-        return Vec::new();
-    };
-    [
-        ("title", title.is_some()),
-        ("mandate", mandate.is_some()),
-        ("criteria", criteria.is_some()),
-        ("priority", priority.is_some()),
-        ("tags", tags.is_some()),
-        ("base", base.is_some()),
-    ]
-    .into_iter()
-    .filter_map(|(name, set)| set.then_some(name))
-    .collect()
 }
 
 /// What an editor shows of a task.

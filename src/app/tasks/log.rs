@@ -195,28 +195,7 @@ fn event(record: &Record) -> Entry {
 fn describe(change: &Change) -> String {
     match change {
         Change::Create { title, .. } => format!("created: {title}"),
-        Change::Edit {
-            title,
-            mandate,
-            criteria,
-            priority,
-            tags,
-            base,
-        } => {
-            let set = [
-                ("title", title.is_some()),
-                ("mandate", mandate.is_some()),
-                ("criteria", criteria.is_some()),
-                ("priority", priority.is_some()),
-                ("tags", tags.is_some()),
-                ("base", base.is_some()),
-            ];
-            let names: Vec<_> = set
-                .iter()
-                .filter_map(|(name, set)| set.then_some(*name))
-                .collect();
-            format!("edited {}", names.join(", "))
-        }
+        Change::Edit { .. } => format!("edited {}", change.fields().join(", ")),
         Change::Enqueue => "enqueued".into(),
         Change::Claim { .. } => "claimed".into(),
         Change::Renew { .. } => "renewed the claim".into(),

@@ -39,27 +39,15 @@ pub(super) fn grow(
     let mut at = head;
     let mut chunk = BTreeMap::new();
     let mut taken = BTreeSet::new();
-    for (id, heads) in &merged {
+    let mut rest = merged.iter().peekable();
+    while let Some((id, heads)) = rest.next() {
         chunk.insert(*id, heads);
         taken.extend(heads.values().copied());
-        if taken.len() >= WIDTH {
-            at = Some(commit(
-                repo,
-                &at.into_iter().collect::<Vec<_>>(),
-                &chunk,
-                &taken,
-            )?);
+        if taken.len() >= WIDTH || rest.peek().is_none() {
+            at = Some(commit(repo, at.as_slice(), &chunk, &taken)?);
             chunk.clear();
             taken.clear();
         }
-    }
-    if !chunk.is_empty() {
-        at = Some(commit(
-            repo,
-            &at.into_iter().collect::<Vec<_>>(),
-            &chunk,
-            &taken,
-        )?);
     }
     Ok(at)
 }

@@ -16,6 +16,11 @@ const MAX_FILE: u64 = 1 << 20;
 /// The refs of one task: name without the prefix (`tasks/…`), commit.
 pub type Heads = BTreeMap<String, ObjectId>;
 
+/// The name of a task's events.
+pub(in crate::store) fn events(id: &TaskId) -> String {
+    format!("tasks/{id}")
+}
+
 /// The folder that a task's file lies in.
 fn shard(id: &TaskId) -> &str {
     &id.as_str()[1..3]
@@ -119,7 +124,7 @@ pub(super) fn file(repo: &Repository, blob: ObjectId, id: &TaskId) -> Result<Hea
     let heads: Option<Heads> = text.lines().map(line).collect();
     heads
         .filter(|heads| self::text(heads).as_bytes() == bytes)
-        .filter(|heads| heads.contains_key(&format!("tasks/{id}")))
+        .filter(|heads| heads.contains_key(&events(id)))
         .ok_or_else(|| malformed(&format!("the file of task {id}")))
 }
 

@@ -14,8 +14,9 @@ pub mod due;
 mod listing;
 
 pub use listing::Heads;
+pub(super) use listing::events;
 
-use super::layout::{Layout, OfTask};
+use super::layout::{Layout, OfTask, RefKind};
 use super::{Error, Store, high_water};
 use crate::git::{self, Expected, RefChange, Repository};
 use crate::model::ids::TaskId;
@@ -69,7 +70,7 @@ impl Store {
                     continue;
                 }
                 let heads = listing::file(&self.repo, file, &id)?;
-                found.extend(heads.get(&format!("tasks/{id}")).map(|tip| (id, *tip)));
+                found.extend(heads.get(&events(&id)).map(|tip| (id, *tip)));
             }
         }
         Ok(found)
@@ -105,7 +106,7 @@ impl Store {
             // What rests on a task is found through it.
             let mut known = self.archived(id)?;
             known.extend(heads);
-            if known.contains_key(&format!("tasks/{id}")) {
+            if known.contains_key(&events(id)) {
                 let of = by_archive.entry(self.layout.archive(id)).or_default();
                 of.insert(id.clone(), known);
             }
@@ -120,16 +121,10 @@ impl Store {
     pub(super) fn take_out(&self, id: &TaskId) -> Result<(), Error> {
         for (own, head) in self.archived(id)? {
             let name = format!("{}{own}", self.layout.prefix());
-            if name == self.layout.task(id) {
-                continue;
-            }
-            match self
-                .repo
-                .update_ref(&name, Expected::Absent, Some(head), "archive")
-            {
-                // Somebody has it back already.
-                Ok(()) | Err(git::Error::Conflict { .. }) => {}
-                Err(error) => return Err(error.into()),
+            // A name of no form means nothing, and the task itself comes with its new event.
+            if matches!(self.layout.kind_of(&name), Some(RefKind::OfTask(_))) {
+                // Else somebody has it back already.
+                self.move_if_still(&name, Expected::Absent, Some(head))?;
             }
         }
         Ok(())
@@ -170,16 +165,21 @@ impl Store {
 
     /// The same one by one, since one of them is written to.
     fn drop_each(&self, gone: &[RefChange]) -> Result<(), Error> {
-        for one in gone {
-            let done = self
-                .repo
-                .update_ref(&one.name, one.expected, None, "archive");
-            match done {
-                Ok(()) | Err(git::Error::Conflict { .. }) => {}
-                Err(error) => return Err(error.into()),
-            }
+        gone.iter()
+            .try_for_each(|one| self.move_if_still(&one.name, one.expected, None))
+    }
+
+    /// Moves a ref, unless it is elsewhere by now.
+    fn move_if_still(
+        &self,
+        name: &str,
+        expected: Expected,
+        new: Option<ObjectId>,
+    ) -> Result<(), Error> {
+        match self.repo.update_ref(name, expected, new, "archive") {
+            Ok(()) | Err(git::Error::Conflict { .. }) => Ok(()),
+            Err(error) => Err(error.into()),
         }
-        Ok(())
     }
 
     /// All live decisions.

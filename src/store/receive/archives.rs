@@ -2,8 +2,10 @@
 //! holds may go.
 
 use super::{Growth, Judge, Judged, NEVER, Update, said};
+use crate::model::ids::TaskId;
 use crate::model::object_id::ObjectId;
 use crate::store::archive;
+use crate::store::chain::{MAX_TAKEN, check_growth};
 
 impl Judge {
     /// An archive that a push moves forward. Every history that is new in it is judged as if its own
@@ -20,8 +22,7 @@ impl Judge {
                 let Some(kind) = self.store.layout.kind_of(&name) else {
                     continue;
                 };
-                super::chain::check_growth(&self.store.repo, *head, super::MAX_TAKEN)
-                    .map_err(said)?;
+                check_growth(&self.store.repo, *head, MAX_TAKEN).map_err(said)?;
                 let growth = Growth {
                     name: &name,
                     kind,
@@ -30,7 +31,7 @@ impl Judge {
                 };
                 self.content(&growth)?;
             }
-            let tip = heads.get(&format!("tasks/{task}")).copied();
+            let tip = heads.get(&archive::events(&task)).copied();
             if !tip.is_some_and(|tip| self.has_ended(&task, tip)) {
                 return Err(format!("task {} has not ended", task.short()));
             }
@@ -49,7 +50,7 @@ impl Judge {
         archive::head_in(repo, old, &task, own).map_err(said)
     }
 
-    fn has_ended(&self, task: &crate::model::ids::TaskId, tip: ObjectId) -> bool {
+    fn has_ended(&self, task: &TaskId, tip: ObjectId) -> bool {
         let history = self.store.task_at(task, tip);
         history.is_ok_and(|history| history.task.state.is_terminal())
     }
@@ -77,7 +78,7 @@ impl Judge {
             Some(kept) => repo.is_ancestor(here, kept).map_err(said)?,
             None => false,
         };
-        let events = head(&format!("tasks/{task}"))?;
+        let events = head(&archive::events(&task))?;
         if held && events.is_some_and(|tip| self.has_ended(&task, tip)) {
             Ok(())
         } else {

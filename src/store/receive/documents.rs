@@ -14,6 +14,7 @@ use crate::model::run::Run;
 use crate::store::Store;
 use crate::store::chain::{Folder, MAX_FILE, MAX_SIGNATURE};
 use crate::store::check::{Checked, Document, authorise, check};
+use crate::store::layout::OfTask;
 use crate::store::policy::{MAX_LIST, MAX_PARTS};
 use std::collections::BTreeSet;
 
@@ -129,24 +130,21 @@ pub(super) struct Place<'a> {
     pub(super) task: &'a TaskId,
     pub(super) requester: &'a Principal,
     pub(super) name: &'a str,
+    pub(super) kind: OfTask,
 }
 
 impl Place<'_> {
     /// Checks every commit that the push adds.
     pub(super) fn check(&self, old: &[Folder], new: &[Folder]) -> Judged<()> {
-        let own = self.name.strip_prefix(self.store.layout.prefix());
-        let kind = own
-            .and_then(|own| own.split('/').next())
-            .unwrap_or_default();
         for folder in new {
-            match kind {
-                "sealed" => self.sealed(folder)?,
-                "runs" => self.run(folder)?,
-                "grades" => drop(self.alone::<Grade>(folder)?),
-                _ => self.decision(folder)?,
+            match self.kind {
+                OfTask::Sealed => self.sealed(folder)?,
+                OfTask::Runs => self.run(folder)?,
+                OfTask::Grades => drop(self.alone::<Grade>(folder)?),
+                OfTask::Approvals => self.decision(folder)?,
             }
         }
-        if kind == "sealed" {
+        if self.kind == OfTask::Sealed {
             self.numbers(old, new)?;
         }
         Ok(())
