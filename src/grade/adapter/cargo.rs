@@ -7,7 +7,7 @@
 //! source, and text, exit status and the records of the shell around it agree.
 
 use super::libtest;
-use super::{Adapter, Company, Listing, Missing, Proposal, Unlistable, rust_scan};
+use super::{Adapter, Listing, Missing, Proposal, Unlistable, rust_scan};
 use crate::grade::call::{Call, End, Layout, Raw, Script, Tool};
 use crate::grade::manifest::Tree;
 use crate::grade::report::{Builder, Fault, RunReport};
@@ -232,10 +232,6 @@ impl Adapter for Cargo {
             }
         }
         calls
-    }
-
-    fn company(&self, _: &Suite, _: &[TestId], _: &[TestId]) -> Option<Vec<Company>> {
-        None
     }
 
     fn read(&self, suite: &Suite, ids: &[TestId], calls: &[(Call, Raw)]) -> RunReport {

@@ -1,7 +1,7 @@
 //! `exec`: each sealed executable is one test, in a process of its own. Exit status 0 passes, 77
 //! skips, everything else fails. Ids are paths.
 
-use super::{Adapter, Company, Listing, Missing, Proposal, Unlistable};
+use super::{Adapter, Listing, Missing, Proposal, Unlistable};
 use crate::grade::call::{Call, End, Layout, Raw, Script, Tool};
 use crate::grade::manifest::Tree;
 use crate::grade::report::{Builder, Fault, RunReport};
@@ -93,10 +93,6 @@ impl Adapter for Exec {
                 suite.call(vec![program], std::slice::from_ref(id), timeout)
             })
             .collect()
-    }
-
-    fn company(&self, _: &Suite, _: &[TestId], _: &[TestId]) -> Option<Vec<Company>> {
-        None
     }
 
     fn read(&self, suite: &Suite, ids: &[TestId], calls: &[(Call, Raw)]) -> RunReport {

@@ -12,6 +12,7 @@ mod node;
 
 mod pytest;
 mod python;
+mod python_runner;
 mod rust_scan;
 mod tap;
 mod unittest;
@@ -120,10 +121,12 @@ pub trait Adapter: Sync {
     /// `None`: every test is a process of its own, and no sentinel can meet what another test met.
     fn company(
         &self,
-        suite: &Suite,
-        before: &[TestId],
-        sentinels: &[TestId],
-    ) -> Option<Vec<Company>>;
+        _suite: &Suite,
+        _before: &[TestId],
+        _sentinels: &[TestId],
+    ) -> Option<Vec<Company>> {
+        None
+    }
 
     /// Reads what the calls of [`Adapter::run`] left. Calls that were never started are left out by
     /// the caller; their tests count as absent, which is why `ids` is given again.

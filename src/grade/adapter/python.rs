@@ -1,6 +1,6 @@
 //! What pytest and unittest share: the interpreter, the lister, and reading records.
 
-use super::{Adapter, Company, Missing, Proposal, Unlistable};
+use super::{Adapter, Missing, Proposal, Unlistable};
 use crate::grade::call::{Call, End, Layout, Raw, Script, Tool};
 use crate::grade::frames::{self, Frame};
 use crate::grade::manifest::{Tree, has_extension};
@@ -121,26 +121,6 @@ pub(super) fn request(
         "plugins": suite.plan.plugins,
         "options": suite.plan.options,
     })
-}
-
-/// One process loads every file before the first test runs, and runs tests in the order that is
-/// asked for: the sentinels come last.
-pub(super) fn company(
-    before: &[TestId],
-    sentinels: &[TestId],
-    run: impl Fn(&[TestId]) -> Vec<Call>,
-) -> Vec<Company> {
-    if before.is_empty() {
-        return Vec::new();
-    }
-    let ids = [before, sentinels].concat();
-    let calls = run(&ids).into_iter();
-    calls
-        .map(|call| Company {
-            ids: ids.clone(),
-            call,
-        })
-        .collect()
 }
 
 /// The call that lists the sealed files.

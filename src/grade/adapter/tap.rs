@@ -4,7 +4,7 @@
 //! The report comes from the process under test and nothing else speaks for it, so the verdict is
 //! `report` at best.
 
-use super::{Adapter, Company, Listing, Missing, Proposal, Unlistable};
+use super::{Adapter, Listing, Missing, Proposal, Unlistable};
 use crate::grade::call::{Call, End, Layout, Raw, Script, Tool};
 use crate::grade::manifest::{Tree, has_extension};
 use crate::grade::report::{Builder, Fault, RunReport};
@@ -144,10 +144,6 @@ impl Adapter for Tap {
                 suite.call(argv, &own, timeout)
             })
             .collect()
-    }
-
-    fn company(&self, _: &Suite, _: &[TestId], _: &[TestId]) -> Option<Vec<Company>> {
-        None
     }
 
     fn read(&self, suite: &Suite, ids: &[TestId], calls: &[(Call, Raw)]) -> RunReport {
