@@ -211,35 +211,11 @@ impl Table {
         Store::open(repo, clock()).unwrap()
     }
 
-    fn requester(change: Change) -> Change {
-        match change {
-            Change::Create {
-                title,
-                mandate,
-                criteria,
-                flow,
-                mode,
-                priority,
-                base,
-                base_branch,
-                external,
-                tags,
-                ..
-            } => Change::Create {
-                title,
-                mandate,
-                criteria,
-                flow,
-                mode,
-                priority,
-                base,
-                base_branch,
-                external,
-                tags,
-                requester: WHO[0].parse().unwrap(),
-            },
-            other => other,
+    fn requester(mut change: Change) -> Change {
+        if let Change::Create { requester, .. } = &mut change {
+            *requester = WHO[0].parse().unwrap();
         }
+        change
     }
 
     /// Signs an event without asking any rule, and puts it on its ref.

@@ -1,7 +1,7 @@
 //! Keys that lose rights: what they signed before, what they sign later, what is adopted.
 
-use super::common::TestEnv;
 use super::common::hub::Team;
+use super::common::{Ran, TestEnv};
 use serde_json::Value;
 use std::path::Path;
 
@@ -26,6 +26,14 @@ impl Parted {
         Self { team, task }
     }
 
+    fn alice(&self, args: &[&str]) -> Ran {
+        self.team.alice().hangar(&self.team.first, args)
+    }
+
+    fn bob(&self, args: &[&str]) -> Ran {
+        self.team.bob.hangar(&self.team.second, args)
+    }
+
     fn title(&self) -> Value {
         let args = ["task", "show", &self.task, "--json"];
         json(self.team.alice(), &self.team.first, &args)["title"].clone()
@@ -34,7 +42,7 @@ impl Parted {
     /// What bob does with his old clone, in which he still has his rights.
     fn bob_goes_on(&self) {
         let edit = ["task", "edit", &self.task, "--title", "Later"];
-        self.team.bob.hangar(&self.team.second, &edit).success();
+        self.bob(&edit).success();
         let git = |args: &[&str]| self.team.bob.git(&self.team.second, args);
         let name = format!("refs/hangar/tasks/{}", self.task);
         git(&["push", "-q", "origin", &format!("{name}:{name}")]);
@@ -60,7 +68,7 @@ fn a_server_that_checks_takes_nothing_more_of_a_key_that_is_out() {
     let name = format!("refs/hangar/tasks/{}", parted.task);
     let edit = |title| {
         let edit = ["task", "edit", &parted.task, "--title", title];
-        parted.team.bob.hangar(&parted.team.second, &edit).success();
+        parted.bob(&edit).success();
         let push = ["push", "origin", &format!("{name}:{name}")];
         parted.team.bob.git_said(&parted.team.second, &push)
     };
@@ -98,12 +106,7 @@ fn what_a_retired_key_signed_stays_and_what_it_signs_later_has_no_effect() {
     assert_eq!((&out["since"], &out["documents"]), (&3.into(), &1.into()));
     assert_eq!(parted.title(), "Before");
     parted.bob_goes_on();
-    let report = parted
-        .team
-        .alice()
-        .hangar(&parted.team.first, &["sync", "--json"])
-        .exits(1)
-        .json();
+    let report = parted.alice(&["sync", "--json"]).exits(1).json();
     let one = &report["not_applied"][0];
     assert_eq!(one["kind"], "refused", "{report}");
     let why = one["why"].as_str().unwrap();
@@ -111,47 +114,19 @@ fn what_a_retired_key_signed_stays_and_what_it_signs_later_has_no_effect() {
     assert_eq!(parted.title(), "Before");
     // alice goes on after it: nothing is lost with the refused event.
     let edit = ["task", "edit", &parted.task, "--title", "Hers"];
-    parted
-        .team
-        .alice()
-        .hangar(&parted.team.first, &edit)
-        .success();
-    parted
-        .team
-        .alice()
-        .hangar(&parted.team.first, &["sync"])
-        .success();
+    parted.alice(&edit).success();
+    parted.alice(&["sync"]).success();
     assert_eq!(parted.title(), "Hers");
     // With the new policy bob's own clone says so before he signs.
-    parted
-        .team
-        .bob
-        .hangar(&parted.team.second, &["sync"])
-        .success();
-    parted
-        .team
-        .bob
-        .hangar(&parted.team.second, &["task", "new", "x", "--plain"])
-        .exits(4);
+    parted.bob(&["sync"]).success();
+    parted.bob(&["task", "new", "x", "--plain"]).exits(4);
     // Who was taken out can come back, and what was refused stays refused.
     let key = std::fs::read_to_string(parted.team.bob.home().join(".ssh/id_ed25519.pub")).unwrap();
     parted.policy(&["add", "bob", "--key", key.trim()]);
     assert_eq!(parted.title(), "Hers");
-    parted
-        .team
-        .alice()
-        .hangar(&parted.team.first, &["sync"])
-        .success();
-    parted
-        .team
-        .bob
-        .hangar(&parted.team.second, &["sync"])
-        .success();
-    parted
-        .team
-        .bob
-        .hangar(&parted.team.second, &["task", "new", "x", "--plain"])
-        .success();
+    parted.alice(&["sync"]).success();
+    parted.bob(&["sync"]).success();
+    parted.bob(&["task", "new", "x", "--plain"]).success();
 }
 
 #[test]
@@ -160,30 +135,18 @@ fn a_lower_role_takes_effect_on_documents_that_name_an_older_version() {
     let new = ["task", "new", "Of alice", "--plain", "--json"];
     let other = json(parted.team.alice(), &parted.team.first, &new);
     let other = other["id"].as_str().unwrap();
-    parted
-        .team
-        .alice()
-        .hangar(&parted.team.first, &["sync"])
-        .success();
-    parted
-        .team
-        .bob
-        .hangar(&parted.team.second, &["sync"])
-        .success();
+    parted.alice(&["sync"]).success();
+    parted.bob(&["sync"]).success();
     parted.policy(&["edit", "--role", "bob=member"]);
     // Only an approver edits another's task; bob's clone still takes him for one.
     let edit = ["task", "edit", other, "--title", "By bob"];
-    parted.team.bob.hangar(&parted.team.second, &edit).success();
+    parted.bob(&edit).success();
     let name = format!("refs/hangar/tasks/{other}");
     parted.team.bob.git(
         &parted.team.second,
         &["push", "-q", "origin", &format!("{name}:{name}")],
     );
-    parted
-        .team
-        .alice()
-        .hangar(&parted.team.first, &["sync"])
-        .exits(1);
+    parted.alice(&["sync"]).exits(1);
     let show = json(
         parted.team.alice(),
         &parted.team.first,
@@ -191,21 +154,9 @@ fn a_lower_role_takes_effect_on_documents_that_name_an_older_version() {
     );
     assert_eq!(show["title"], "Of alice");
     // As a member he still makes tasks of his own.
-    parted
-        .team
-        .alice()
-        .hangar(&parted.team.first, &["sync"])
-        .success();
-    parted
-        .team
-        .bob
-        .hangar(&parted.team.second, &["sync"])
-        .success();
-    parted
-        .team
-        .bob
-        .hangar(&parted.team.second, &["task", "new", "x", "--plain"])
-        .success();
+    parted.alice(&["sync"]).success();
+    parted.bob(&["sync"]).success();
+    parted.bob(&["task", "new", "x", "--plain"]).success();
 }
 
 #[test]
@@ -214,17 +165,8 @@ fn an_event_of_a_compromised_key_counts_again_once_it_is_adopted() {
     parted.bob_goes_on();
     // alice does not know of it yet.
     let remove = ["--offline", "policy", "remove", "bob", "--compromised"];
-    parted
-        .team
-        .alice()
-        .hangar(&parted.team.first, &remove)
-        .success();
-    let report = parted
-        .team
-        .alice()
-        .hangar(&parted.team.first, &["sync", "--json"])
-        .exits(1)
-        .json();
+    parted.alice(&remove).success();
+    let report = parted.alice(&["sync", "--json"]).exits(1).json();
     let event = report["not_applied"][0]["event"]
         .as_str()
         .unwrap()
@@ -232,11 +174,7 @@ fn an_event_of_a_compromised_key_counts_again_once_it_is_adopted() {
     assert_eq!(parted.title(), "Before");
     let unknown = format!("sha256:{}", "0".repeat(64));
     let adopt = ["policy", "adopt", &unknown];
-    parted
-        .team
-        .alice()
-        .hangar(&parted.team.first, &adopt)
-        .exits(4);
+    parted.alice(&adopt).exits(4);
     parted.policy(&["adopt", &event]);
     assert_eq!(parted.title(), "Later");
     let twice = parted.policy(&["adopt", &event]);
@@ -324,21 +262,9 @@ fn who_may_not_sign_a_version_that_waits_is_told_so() {
     }
     let dave = parted.team.alice().add_key("dave");
     let add = ["policy", "add", "dave", "--key", &dave];
-    parted
-        .team
-        .alice()
-        .hangar(&parted.team.first, &add)
-        .exits(6);
-    parted
-        .team
-        .alice()
-        .hangar(&parted.team.first, &["sync"])
-        .success();
-    parted
-        .team
-        .bob
-        .hangar(&parted.team.second, &["sync"])
-        .success();
+    parted.alice(&add).exits(6);
+    parted.alice(&["sync"]).success();
+    parted.bob(&["sync"]).success();
     let open = json(
         &parted.team.bob,
         &parted.team.second,
@@ -346,7 +272,7 @@ fn who_may_not_sign_a_version_that_waits_is_told_so() {
     );
     let digest = open["proposals"][0]["digest"].as_str().unwrap().to_owned();
     let sign = ["policy", "sign", &digest];
-    let ran = parted.team.bob.hangar(&parted.team.second, &sign);
+    let ran = parted.bob(&sign);
     let ran = ran.exits(4);
     assert!(
         ran.stderr.contains("bob may not sign this version"),

@@ -324,11 +324,7 @@ fn twelve_clones_that_write_and_sync_at_once_lose_nothing() {
         command.spawn().unwrap()
     };
     let running: Vec<_> = clones.iter().enumerate().map(start).collect();
-    for child in running {
-        let out = child.wait_with_output().unwrap();
-        let said = String::from_utf8_lossy(&out.stderr);
-        assert!(out.status.success(), "{said}");
-    }
+    super::common::all_end_well(running);
     for dir in &clones {
         hub.sync(dir).success();
     }

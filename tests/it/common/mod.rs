@@ -19,7 +19,7 @@ use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use tempfile::TempDir;
 
 /// When the first command runs.
@@ -30,6 +30,16 @@ pub(crate) struct TestEnv {
     root: TempDir,
     home: PathBuf,
     seconds: Cell<i64>,
+}
+
+/// Waits for programs that were started side by side; each must end well.
+#[track_caller]
+pub(crate) fn all_end_well(running: Vec<Child>) {
+    for child in running {
+        let out = child.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&out.stderr);
+        assert!(out.status.success(), "{said}");
+    }
 }
 
 impl TestEnv {

@@ -11,17 +11,6 @@ use hangar::store::identity::Identity;
 use std::fs;
 use std::process::Stdio;
 
-/// Refs of the task with the name of their document.
-fn kinds(forged: &Forged) -> [(String, &'static str); 5] {
-    [
-        (forged.events(), "event"),
-        (forged.sealed(), "manifest"),
-        (forged.approval(), "approval"),
-        (forged.runs(), "run"),
-        (forged.grades(), "grade"),
-    ]
-}
-
 #[test]
 fn an_empty_server_takes_the_first_policy_and_what_it_signs() {
     let server = Server::empty();
@@ -75,7 +64,7 @@ fn a_server_can_be_told_which_repository_it_is_for() {
 fn nothing_is_deleted_or_put_back() {
     let server = Server::full();
     let refs = server.refs();
-    for (name, _) in kinds(&server.forged) {
+    for (name, _) in server.forged.kinds() {
         let gone = format!(":{name}");
         server.push(&[&gone]).refused(&name, "is never deleted");
     }
@@ -103,7 +92,7 @@ fn nothing_is_deleted_or_put_back() {
 fn a_document_without_its_signature() {
     let server = Server::founded();
     let forged = &server.forged;
-    for (name, kind) in kinds(forged) {
+    for (name, kind) in forged.kinds() {
         let sig = format!("{kind}.sig");
         server.refuses(&name, "it is not signed", || {
             forged.rewrite_tip(&name, &[(&sig, None)]);
@@ -129,7 +118,7 @@ fn a_document_without_its_signature() {
 #[test]
 fn a_document_that_somebody_put_on_top() {
     let server = Server::full();
-    for (name, kind) in kinds(&server.forged) {
+    for (name, kind) in server.forged.kinds() {
         let toml = format!("{kind}.toml");
         server.refuses(&name, "it is not signed", || {
             server.forged.append(&name, &[(&toml, b"format = 1\n")]);
@@ -175,7 +164,7 @@ fn what_lies_beside_a_document_is_what_it_names() {
         let commit = forged.git(&["commit-tree", &tree, "-m", "x"]);
         forged.git(&["update-ref", &runs, &commit]);
     });
-    for (name, _) in &kinds(forged)[1..] {
+    for (name, _) in &forged.kinds()[1..] {
         server.refuses(name, "`more` has no place there", || {
             forged.rewrite_tip(name, &[("more", Some(b"x"))]);
         });
@@ -188,7 +177,7 @@ fn what_is_larger_than_the_format_allows() {
     let server = Server::founded();
     let forged = &server.forged;
     let large = vec![b'#'; (1 << 20) + 1];
-    for (name, kind) in kinds(forged) {
+    for (name, kind) in forged.kinds() {
         for (file, why) in [
             (format!("{kind}.toml"), "is larger than 1048576 bytes"),
             (format!("{kind}.sig"), "is larger than 8192 bytes"),
@@ -576,14 +565,7 @@ fn clones_that_push_at_the_same_time_all_arrive() {
                 .unwrap()
         })
         .collect();
-    for child in running {
-        let out = child.wait_with_output().unwrap();
-        assert!(
-            out.status.success(),
-            "{}",
-            String::from_utf8_lossy(&out.stderr)
-        );
-    }
+    crate::common::all_end_well(running);
     for dir in &clones {
         hub.env.hangar_found(dir, &["sync"]).success();
     }

@@ -54,14 +54,7 @@ fn lost_race(hub: &Hub, clones: [&Path; 2], task: &str) {
         command.spawn().unwrap()
     };
     let running: Vec<_> = clones.iter().enumerate().map(start).collect();
-    for child in running {
-        let out = child.wait_with_output().unwrap();
-        assert!(
-            out.status.success(),
-            "{}",
-            String::from_utf8_lossy(&out.stderr)
-        );
-    }
+    crate::common::all_end_well(running);
     for dir in clones.iter().chain(&clones) {
         hub.sync(dir).success();
     }

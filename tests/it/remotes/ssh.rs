@@ -3,7 +3,7 @@ use super::{refuses_one, refusing, works_like_a_folder};
 use crate::common::hub::Hub;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 fn serve() -> (Hub, PathBuf, Server) {
     let (hub, first) = Hub::new();
@@ -13,6 +13,13 @@ fn serve() -> (Hub, PathBuf, Server) {
     let args = ["config", "--global", "core.sshCommand", &command];
     hub.env.git(&first, &args);
     (hub, first, server)
+}
+
+/// From now on the clone talks to the server.
+fn sync_by(hub: &Hub, first: &Path, server: &Server) {
+    let address = server.address(&hub.bare);
+    hub.env
+        .git(first, &["remote", "set-url", "origin", &address]);
 }
 
 #[test]
@@ -30,10 +37,7 @@ fn sync_over_ssh() {
 fn a_key_that_is_not_let_in_and_an_unknown_host_end_with_what_to_do() {
     let (hub, first, server) = serve();
     let env = &hub.env;
-    env.git(
-        &first,
-        &["remote", "set-url", "origin", &server.address(&hub.bare)],
-    );
+    sync_by(&hub, &first, &server);
     hub.sync(&first).success();
     env.add_key("other");
     let with = |command: &str| {
@@ -55,10 +59,7 @@ fn a_key_that_is_not_let_in_and_an_unknown_host_end_with_what_to_do() {
 fn a_terminal_is_never_asked() {
     let (hub, first, server) = serve();
     let env = &hub.env;
-    env.git(
-        &first,
-        &["remote", "set-url", "origin", &server.address(&hub.bare)],
-    );
+    sync_by(&hub, &first, &server);
     let key = env.home().join(".ssh/id_ed25519");
     let command = server.command(&key).replace("known_hosts", "no_hosts");
     // A session with a terminal of its own.
@@ -68,10 +69,9 @@ fn a_terminal_is_never_asked() {
         .args(["-q", "-e", "-c", &line, "/dev/null"])
         .env("GIT_SSH_COMMAND", command)
         .stdin(std::process::Stdio::null());
-    let begun = Instant::now();
+    // One that waits for an answer is stopped in the end, and says something else.
     let out = script.output().unwrap();
     assert_eq!(out.status.code(), Some(7));
-    assert!(begun.elapsed() < Duration::from_secs(50));
     let said = String::from_utf8_lossy(&out.stdout);
     assert!(said.contains("is not known to ssh"), "{said}");
 }
@@ -81,10 +81,7 @@ fn a_terminal_is_never_asked() {
 fn a_server_that_goes_away_in_mid_push_loses_nothing() {
     let (hub, first, server) = serve();
     let env = &hub.env;
-    env.git(
-        &first,
-        &["remote", "set-url", "origin", &server.address(&hub.bare)],
-    );
+    sync_by(&hub, &first, &server);
     hub.sync(&first).success();
     let before = refs(&hub, &hub.bare);
     let task = hub.task(&first, "Shared");

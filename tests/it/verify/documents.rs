@@ -75,21 +75,10 @@ fn one_byte_of_the_sealed_blob() {
     forged.task().is_yes();
 }
 
-/// The ref, the name and the word of each kind of document.
-fn kinds(forged: &Forged) -> [(String, &'static str); 5] {
-    [
-        (forged.events(), "event"),
-        (forged.sealed(), "manifest"),
-        (forged.approval(), "approval"),
-        (forged.runs(), "run"),
-        (forged.grades(), "grade"),
-    ]
-}
-
 #[test]
 fn one_byte_of_any_document() {
     let forged = Forged::honest();
-    for (reference, name) in kinds(&forged) {
+    for (reference, name) in forged.kinds() {
         let file = format!("{name}.toml");
         let bytes = forged.read(&reference, &file);
         // A digit of the first digest: the document still reads well.
@@ -123,7 +112,7 @@ fn one_word_of_the_plan() {
 #[test]
 fn a_stripped_signature_of_any_document() {
     let forged = Forged::honest();
-    for (reference, name) in kinds(&forged) {
+    for (reference, name) in forged.kinds() {
         let file = format!("{name}.sig");
         let bytes = forged.read(&reference, &file);
         forged.rewrite_tip(&reference, &[(&file, None)]);
@@ -139,7 +128,7 @@ fn a_stripped_signature_of_any_document() {
 #[test]
 fn a_signature_of_another_document_or_another_use() {
     let forged = Forged::honest();
-    let kinds = kinds(&forged);
+    let kinds = forged.kinds();
     for (at, (reference, name)) in kinds.iter().enumerate() {
         let file = format!("{name}.sig");
         let own = forged.read(reference, &file);

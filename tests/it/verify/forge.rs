@@ -100,6 +100,17 @@ impl Forged {
     pub(crate) fn approval(&self) -> String {
         self.only_ref(&format!("refs/hangar/approvals/{}-*", self.id))
     }
+
+    /// Refs of the task with the name of their document.
+    pub(crate) fn kinds(&self) -> [(String, &'static str); 5] {
+        [
+            (self.events(), "event"),
+            (self.sealed(), "manifest"),
+            (self.approval(), "approval"),
+            (self.runs(), "run"),
+            (self.grades(), "grade"),
+        ]
+    }
 }
 
 /// A delivery of the base under the first version and grade.
