@@ -47,7 +47,7 @@ fn the_table_of_rights_is_current() {
     out.push_str(&"---|".repeat(columns.len()));
     out.push('\n');
     for act in ACTS {
-        let _ = write!(out, "| {} |", act);
+        let _ = write!(out, "| {act} |");
         for (_, actor) in &columns {
             let mark = if may(actor, act, &requester) {
                 " ✓ |"
