@@ -39,6 +39,12 @@ impl From<String> for Secret {
     }
 }
 
+/// Whether a text that somebody gave holds a secret key, by its first line or prefix: then no message
+/// repeats it.
+pub fn holds_secret_key(text: &str) -> bool {
+    text.contains("PRIVATE KEY") || text.to_ascii_uppercase().contains("AGE-SECRET-KEY")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -16,6 +16,7 @@ mod words;
 pub use error::CliError;
 pub use exit::ExitStatus;
 
+use crate::base::redact::holds_secret_key;
 use crate::ui::{Printer, Settings};
 use anstream::ColorChoice;
 use args::Cli;
@@ -80,12 +81,24 @@ fn usage(error: &clap::Error, args: &[OsString]) -> ExitCode {
     let words = args.iter().skip(1).take_while(|word| *word != "--");
     let json = words.clone().any(|word| word == "--json");
     let is_answer = !error.use_stderr();
+    let printer = Printer::new(Settings {
+        json,
+        color: ColorChoice::Never,
+        ..Settings::default()
+    });
+    // The message quotes what was typed.
+    if args
+        .iter()
+        .any(|word| holds_secret_key(&word.to_string_lossy()))
+    {
+        let error =
+            CliError::usage("what was typed holds a secret key, and can't be read as a command");
+        return error
+            .hint("name a file, or the public half of the key")
+            .show(&printer)
+            .into();
+    }
     if json && !is_answer {
-        let printer = Printer::new(Settings {
-            json,
-            color: ColorChoice::Never,
-            ..Settings::default()
-        });
         return CliError::usage(first_line(error)).show(&printer).into();
     }
     if is_answer {

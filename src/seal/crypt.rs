@@ -130,7 +130,8 @@ impl FromStr for Recipient {
         };
         let plain = format!("{kind} {base64}");
         let key: age::ssh::Recipient = plain.parse().map_err(|error| match error {
-            ParseRecipientKeyError::Unsupported(kind) => {
+            // Any first word comes here, and that may be part of a secret.
+            ParseRecipientKeyError::Unsupported(kind) if is_kind(&kind) => {
                 RecipientError::CannotDecrypt(kind.chars().take(60).collect())
             }
             ParseRecipientKeyError::RsaModulusTooLarge
@@ -145,6 +146,13 @@ impl FromStr for Recipient {
             key: RecipientKey::Ssh(Box::new(key)),
         })
     }
+}
+
+/// Whether a word is a kind of SSH key.
+fn is_kind(word: &str) -> bool {
+    ["ssh-", "ecdsa-", "sk-"]
+        .iter()
+        .any(|begin| word.starts_with(begin))
 }
 
 impl fmt::Display for Recipient {

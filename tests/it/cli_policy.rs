@@ -431,3 +431,29 @@ fn a_grader_key_that_can_not_decrypt_is_refused() {
     assert!(ran.stderr.contains("can't decrypt"), "{ran}");
     add("--worker").success();
 }
+
+#[test]
+fn a_secret_key_that_is_given_for_a_public_one_is_not_repeated() {
+    let env = TestEnv::new();
+    let dir = env.ready("repo");
+    let ssh = std::fs::read_to_string(env.home().join(".ssh/id_ed25519")).unwrap();
+    let body = ssh.lines().nth(1).unwrap();
+    let age = "AGE-SECRET-KEY-1QQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQ";
+    let two_words = format!("{age} bob's");
+    for secret in [ssh.as_str(), body, age, &two_words, "c2VjcmV0 d29yZA=="] {
+        for option in ["--key", "--recipient", "--worker", "--grader"] {
+            for json in [&[][..], &["--json"]] {
+                let args = [&["policy", "add", "bob", option, secret][..], json].concat();
+                let ran = env.hangar(&dir, &args).exits(2);
+                let said = format!("{}{}", ran.stdout, ran.stderr);
+                for word in secret.split_whitespace().filter(|word| word.len() > 7) {
+                    assert!(!said.contains(word), "{option}: {said}");
+                }
+            }
+        }
+    }
+    // The honest control.
+    let key = env.add_key("bob");
+    env.hangar(&dir, &["policy", "add", "bob", "--key", &key])
+        .success();
+}

@@ -4,6 +4,7 @@ use super::hook;
 use crate::app::here::shell_word;
 use crate::app::setup::{InitReport, InitRequest, Outcome, init};
 use crate::app::{self, keys};
+use crate::base::redact::holds_secret_key;
 use crate::base::words::count;
 use crate::cli::{CliError, ExitStatus, context::Context, words};
 use crate::model::ids::Principal;
@@ -91,7 +92,7 @@ fn recovery(context: &Context, path: &Path) -> Result<PublicKey, CliError> {
     text.parse::<PublicKey>().map_err(|_| {
         let shown = path.display();
         let error = CliError::usage(format!("{shown} holds no SSH public key"));
-        if text.contains("PRIVATE KEY") {
+        if holds_secret_key(text) {
             error.hint(format!(
                 "that is a private key; name its public half, such as {shown}.pub"
             ))
