@@ -2,11 +2,10 @@
 
 use super::{Error, Here};
 use crate::config::layers::{self, Entry, Layers};
-use crate::config::{MAX_FILE, Warning, repository, user};
+use crate::config::{MAX_FILE, Warning, read_file, repository, user};
 use crate::git::{self, Repository};
 use schemars::JsonSchema;
 use serde::Serialize;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 /// Every value in force.
@@ -76,7 +75,7 @@ pub fn set(here: &Here, key: &str, value: &str) -> Result<ConfigSet, Error> {
 /// Unknown keys are told, and returned.
 fn load(here: &Here) -> Result<(Layers, Vec<Warning>), Error> {
     let file = here.paths()?.config_file;
-    let user_text = read(&file)?;
+    let user_text = read_file(&file)?;
     let repository_text = match here.repository() {
         Ok(repo) => repository_file(&repo)?,
         Err(Error::Git(git::Error::NotARepository(_))) => None,
@@ -103,28 +102,11 @@ fn load(here: &Here) -> Result<(Layers, Vec<Warning>), Error> {
 /// The file in the work tree; in a bare repository the one at `HEAD`.
 fn repository_file(repo: &Repository) -> Result<Option<String>, Error> {
     if let Some(work_tree) = repo.work_tree() {
-        return read(&work_tree.join(repository::FILE));
+        return Ok(read_file(&work_tree.join(repository::FILE))?);
     }
     let Some(head) = repo.head()? else {
         return Ok(None);
     };
     let bytes = repo.blob_at(head, repository::FILE, MAX_FILE)?;
     Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
-}
-
-fn read(path: &Path) -> Result<Option<String>, Error> {
-    let fail = |source| Error::Read {
-        path: path.to_owned(),
-        source,
-    };
-    let file = match std::fs::File::open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(fail(error)),
-    };
-    let mut text = String::new();
-    file.take(MAX_FILE)
-        .read_to_string(&mut text)
-        .map_err(fail)?;
-    Ok(Some(text))
 }

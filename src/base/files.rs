@@ -1,7 +1,7 @@
 //! Files that are whole or not there: atomic writes, private folders, locks.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write as _};
+use std::io::{self, Read, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
@@ -24,6 +24,23 @@ fn fail<'a>(action: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> E
         path: path.to_owned(),
         source,
     }
+}
+
+/// All the text that a reader gives, of at most `most` bytes. More is an error: what is cut off would
+/// be taken for the whole.
+pub fn whole_text(reader: impl Read, most: u64) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    reader
+        .take(most.saturating_add(1))
+        .read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most {
+        let limit = match most >> 20 {
+            0 => format!("{most} bytes"),
+            mib => format!("{mib} MiB"),
+        };
+        return Err(io::Error::other(format!("it is larger than {limit}")));
+    }
+    String::from_utf8(bytes).map_err(|_| io::Error::other("it is no UTF-8 text"))
 }
 
 /// Appends bytes to a file, which is made with `mode` where it is not there. Not synced: for what may
@@ -145,6 +162,19 @@ fn open_lock(path: &Path) -> Result<File, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn text_is_read_whole_or_not_at_all() {
+        let lines = "0 1 refs/heads/a\n0 1 refs/heads/ä\n";
+        let most = lines.len() as u64;
+        assert_eq!(whole_text(lines.as_bytes(), most).unwrap(), lines);
+        // Also where it would be cut at the end of a line, or in a character.
+        for less in [17, most - 1, most - 2, most - 3] {
+            let error = whole_text(lines.as_bytes(), less).unwrap_err();
+            assert!(error.to_string().contains("larger than"), "{less}: {error}");
+        }
+        assert!(whole_text(&b"a\xff"[..], 10).is_err());
+    }
 
     #[test]
     fn atomic_write_replaces_and_sets_the_mode() {

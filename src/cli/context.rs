@@ -4,6 +4,7 @@ use super::args::{Color, GlobalArgs};
 use super::error::CliError;
 use crate::app::Here;
 use crate::app::Notices;
+use crate::base::files::whole_text;
 use crate::base::redact::Secret;
 use crate::ui::{Printer, Prompts, Settings, escape};
 use anstream::ColorChoice;
@@ -72,11 +73,11 @@ impl Context {
     pub fn read_text(&self, path: &Path) -> Result<String, CliError> {
         let named = path.display();
         let (text, source): (io::Result<String>, _) = if path == Path::new("-") {
-            let stdin = io::stdin().lock().take(MAX_INPUT);
-            (io::read_to_string(stdin), "standard input".to_owned())
+            let text = whole_text(io::stdin().lock(), MAX_INPUT);
+            (text, "standard input".to_owned())
         } else {
             let file = std::fs::File::open(self.dir.join(path));
-            let text = file.and_then(|file| io::read_to_string(file.take(MAX_INPUT)));
+            let text = file.and_then(|file| whole_text(file, MAX_INPUT));
             (text, named.to_string())
         };
         text.map_err(|error| {

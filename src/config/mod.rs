@@ -16,6 +16,7 @@ mod template;
 pub mod units;
 pub mod user;
 
+use crate::base::files;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -132,23 +133,14 @@ impl fmt::Display for Warning {
 pub const MAX_FILE: u64 = 1 << 20;
 
 /// Reads a file of at most [`MAX_FILE`] bytes; `None` when it is not there.
-fn read_file(path: &Path) -> Result<Option<String>, Error> {
-    use std::io::Read as _;
+pub fn read_file(path: &Path) -> Result<Option<String>, Error> {
     let fail = |source| Error::Read {
         path: path.to_owned(),
         source,
     };
-    let file = match std::fs::File::open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(fail(error)),
-    };
-    let mut text = String::new();
-    file.take(MAX_FILE + 1)
-        .read_to_string(&mut text)
-        .map_err(fail)?;
-    if text.len() as u64 > MAX_FILE {
-        return Err(fail(std::io::Error::other("larger than 1 MiB")));
+    match std::fs::File::open(path) {
+        Ok(file) => files::whole_text(file, MAX_FILE).map(Some).map_err(fail),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(fail(error)),
     }
-    Ok(Some(text))
 }

@@ -44,6 +44,12 @@ impl Hold {
     pub fn lease(&self) -> &str {
         &self.lease
     }
+
+    /// Whether the task is still held by it.
+    fn stands(&self, task: &Task) -> bool {
+        let claim = task.claim.as_ref();
+        claim.is_some_and(|claim| claim.lease == self.lease)
+    }
 }
 
 /// What this clone has seen of a foreign claim, by its own clock.
@@ -127,11 +133,7 @@ pub fn release(host: &Host<'_>, store: &Store, id: &TaskId, hold: &Hold) -> Resu
     host.holding.borrow_mut().take();
     let worker = Identity::of(&store.policy, host.worker.signer())?;
     store.change_task(id, &worker, |history| {
-        let ours = history
-            .task
-            .claim
-            .as_ref()
-            .is_some_and(|claim| claim.lease == hold.lease);
+        let ours = hold.stands(&history.task);
         let open = matches!(history.task.state, State::Assigned | State::Working);
         Ok(if ours && open {
             vec![Change::Release {
@@ -324,11 +326,7 @@ pub fn begin_waiting(
     host.holding.borrow_mut().take();
     let worker = Identity::of(&store.policy, host.worker.signer())?;
     store.change_task(id, &worker, |history| {
-        let ours = history
-            .task
-            .claim
-            .as_ref()
-            .is_some_and(|claim| claim.lease == hold.lease);
+        let ours = hold.stands(&history.task);
         if !ours {
             return Ok(Vec::new());
         }

@@ -264,3 +264,24 @@ fn a_clone_that_has_lost_its_policy_founds_no_other_in_its_place() {
     env.commit(&dir, "another policy");
     env.hangar(&dir, &["task", "new", "x", "--plain"]).success();
 }
+
+#[test]
+fn a_file_that_is_too_long_to_be_read_whole_is_not_cut_off() {
+    let env = TestEnv::new();
+    let dir = env.ready("repo");
+    for (file, args, size) in [
+        ("hangar.toml", &["init"][..], 1 << 20),
+        ("AGENTS.md", &["init", "--agents"], 4 << 20),
+    ] {
+        let path = dir.join(file);
+        let kept = fs::read(&path).unwrap_or_default();
+        let text = "# long\n".repeat(size / 7 + 1) + "# the end\n";
+        fs::write(&path, &text).unwrap();
+        let ran = env.hangar(&dir, args);
+        assert_ne!(ran.code, Some(0), "{ran}");
+        assert!(ran.stderr.contains("larger than"), "{ran}");
+        assert_eq!(fs::read_to_string(&path).unwrap(), text);
+        fs::write(&path, kept).unwrap();
+    }
+    env.hangar(&dir, &["init", "--agents"]).success();
+}

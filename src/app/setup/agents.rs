@@ -27,27 +27,23 @@ your patch in a sealed sandbox.
 
 /// Writes the block, or replaces the one that is there; the rest of the file stays as it is.
 pub fn ensure(work_tree: &Path) -> Result<FileAction, Error> {
-    use std::io::Read as _;
     let path = work_tree.join(FILE);
     let fail = |source| Error::Read {
         path: path.clone(),
         source,
     };
-    let mut text = String::new();
     let there = match std::fs::File::open(&path) {
-        Ok(file) => {
-            file.take(MAX).read_to_string(&mut text).map_err(fail)?;
-            true
-        }
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => false,
+        Ok(file) => Some(files::whole_text(file, MAX).map_err(fail)?),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
         Err(error) => return Err(fail(error)),
     };
-    let changed = with_block(&text);
+    let text = there.as_deref().unwrap_or_default();
+    let changed = with_block(text);
     if changed == text {
         return Ok(FileAction::Kept);
     }
     files::write_atomic(&path, changed.as_bytes(), 0o644)?;
-    Ok(if there {
+    Ok(if there.is_some() {
         FileAction::Changed
     } else {
         FileAction::Created

@@ -4,11 +4,10 @@ use super::propose::propose;
 use crate::app::{Error, Here};
 use crate::base::files;
 use crate::config::repository::{FILE, Repository as Config};
-use crate::config::{MAX_FILE, Template, template};
+use crate::config::{MAX_FILE, Template, read_file, template};
 use crate::git::Repository;
 use crate::model::digest::Digest;
 use crate::model::object_id::ObjectId;
-use std::io::Read as _;
 use std::path::Path;
 use toml_edit::{DocumentMut, Item, Table, value};
 
@@ -34,7 +33,7 @@ pub(super) fn ensure(
     policy: Digest,
 ) -> Result<(FileAction, Option<String>), Error> {
     let path = work_tree.join(FILE);
-    let Some(text) = read(&path)? else {
+    let Some(text) = read_file(&path)? else {
         let found = propose(repo, commit)?;
         let tests: Vec<_> = found.tests.iter().map(String::as_str).collect();
         let text = template(&Template {
@@ -65,7 +64,7 @@ pub(super) fn ensure(
 /// The policy that the file in the work tree names.
 pub(super) fn named_policy(work_tree: &Path) -> Result<Option<Digest>, Error> {
     let path = work_tree.join(FILE);
-    let Some(text) = read(&path)? else {
+    let Some(text) = read_file(&path)? else {
         return Ok(None);
     };
     Ok(parse(&text)?.repo)
@@ -77,7 +76,7 @@ pub(super) fn is_committed(
     work_tree: &Path,
     commit: ObjectId,
 ) -> Result<bool, Error> {
-    let Some(here) = read(&work_tree.join(FILE))? else {
+    let Some(here) = read_file(&work_tree.join(FILE))? else {
         return Ok(true);
     };
     let there = repo.blob_at(commit, FILE, MAX_FILE)?;
@@ -103,23 +102,6 @@ fn with_policy(text: &str, policy: Digest) -> Result<Option<String>, Error> {
         .or_insert_with(|| Item::Table(Table::new()));
     trust["repo"] = value(policy.to_string());
     Ok(Some(document.to_string()))
-}
-
-fn read(path: &Path) -> Result<Option<String>, Error> {
-    let fail = |source| Error::Read {
-        path: path.to_owned(),
-        source,
-    };
-    let file = match std::fs::File::open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(fail(error)),
-    };
-    let mut text = String::new();
-    file.take(MAX_FILE)
-        .read_to_string(&mut text)
-        .map_err(fail)?;
-    Ok(Some(text))
 }
 
 #[cfg(test)]

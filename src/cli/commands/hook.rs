@@ -3,13 +3,13 @@
 use crate::app::Here;
 use crate::app::hooks::install::{Action, HookView, install, remove};
 use crate::app::hooks::{Hook, Verdict, answer};
+use crate::base::files::whole_text;
 use crate::cli::{CliError, ExitStatus, context::Context};
 use crate::ui::escape;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use schemars::JsonSchema;
 use serde::Serialize;
-use std::io::Read;
 
 const EXAMPLES: &str = "\
 A script of one line, `hangar hook NAME \"$@\"`, is all that Git needs; `hangar init --hooks` puts the \
@@ -82,7 +82,10 @@ pub(super) fn run(context: &Context, args: &HookArgs) -> Result<ExitStatus, CliE
 
 /// What Git asks.
 fn ask(context: &Context, here: &Here, args: &HookArgs) -> Result<ExitStatus, CliError> {
-    let lines = said(std::io::stdin().lock(), MAX_LINES)?;
+    // Of what is not read nothing would be judged.
+    let lines = whole_text(std::io::stdin().lock(), MAX_LINES);
+    let lines =
+        lines.map_err(|error| CliError::usage(format!("cannot read what Git says: {error}")))?;
     let tell = |text: &str| context.printer.notice(format!("hangar: {text}"));
     let verdict = answer(here, args.hook, &args.args, &lines, &tell).map_err(|error| {
         let error = CliError::from(error);
@@ -95,18 +98,6 @@ fn ask(context: &Context, here: &Here, args: &HookArgs) -> Result<ExitStatus, Cl
         }
     })?;
     Ok(show(context, &verdict))
-}
-
-/// What Git says, to the end: of what is not read nothing is judged, so longer input is refused.
-fn said(input: impl Read, most: u64) -> Result<String, CliError> {
-    let mut lines = String::new();
-    let read = input.take(most + 1).read_to_string(&mut lines);
-    read.map_err(|error| CliError::usage(format!("cannot read what Git says: {error}")))?;
-    if lines.len() as u64 > most {
-        let error = format!("Git names more refs than fit into {most} bytes");
-        return Err(CliError::usage(error).hint("push them in several parts"));
-    }
-    Ok(lines)
 }
 
 /// One line for each ref: Git passes them on to whoever pushes.
@@ -148,21 +139,5 @@ pub(super) fn status(hooks: &[HookView]) -> ExitStatus {
         ExitStatus::Refused
     } else {
         ExitStatus::Done
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_too_long_to_be_judged_whole_is_refused() {
-        let lines = "0 1 refs/heads/a\n0 1 refs/heads/b\n";
-        let most = lines.len() as u64;
-        assert_eq!(said(lines.as_bytes(), most).unwrap(), lines);
-        // Also where it would be cut at the end of a line.
-        for most in [most / 2, most - 1] {
-            assert!(said(lines.as_bytes(), most).is_err(), "{most}");
-        }
     }
 }
