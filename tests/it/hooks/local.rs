@@ -1,6 +1,6 @@
 //! `reference-transaction`: refs of hangar in a clone go forward, and nothing else is in the way.
 
-use super::path;
+use super::{path, path_without_hangar};
 use crate::common::TestEnv;
 use crate::common::hub::{Hub, task_ref};
 use std::path::PathBuf;
@@ -154,7 +154,7 @@ fn without_hangar_on_the_path_only_its_own_refs_stand_still() {
     env.commit(&dir, "a");
     let git = |args: &[&str]| {
         let mut command = env.command("git", &dir);
-        command.env("PATH", "/usr/local/bin:/usr/bin:/bin");
+        command.env("PATH", path_without_hangar());
         command.args(args).output().unwrap()
     };
     for round in 0..2 {

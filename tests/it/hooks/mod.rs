@@ -17,6 +17,14 @@ pub(crate) fn path() -> String {
     format!("{}:{}", bin.display(), std::env::var("PATH").unwrap())
 }
 
+/// `PATH` without the folders in which a hangar is installed.
+pub(crate) fn path_without_hangar() -> String {
+    let path = std::env::var_os("PATH").unwrap();
+    let without = |dir: &std::path::PathBuf| !dir.join("hangar").exists();
+    let dirs = std::env::split_paths(&path).filter(without);
+    std::env::join_paths(dirs).unwrap().into_string().unwrap()
+}
+
 /// What git said, and whether it did what it was asked.
 pub(crate) struct Said {
     pub(crate) done: bool,

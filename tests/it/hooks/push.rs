@@ -1,7 +1,7 @@
 //! `pre-push`: no mark of a hidden test leaves in a branch or tag, refs of hangar go forward only.
 
 use super::server::hangar;
-use super::{Said, said, said_with};
+use super::{Said, path_without_hangar, said, said_with};
 use crate::common::git::{commit_all, git};
 use crate::common::hub::{Hub, task_ref};
 use crate::verify::forge::Forged;
@@ -227,8 +227,8 @@ fn without_hangar_on_the_path_only_pushes_of_its_refs_are_held() {
     clone.branch("work");
     clone.write("a.py", "x");
     clone.commit("x");
-    let path = "/usr/local/bin:/usr/bin:/bin";
-    let push = |spec| said_with(&clone.forged.dir(), &["push", "origin", spec], path);
+    let path = path_without_hangar();
+    let push = |spec| said_with(&clone.forged.dir(), &["push", "origin", spec], &path);
     let said = push("work");
     assert!(
         said.done().text.contains("hangar is not on PATH"),

@@ -1,6 +1,6 @@
 //! A bare repository that takes nothing unchecked, and a clone with one delivered task.
 
-use super::{Said, path, said, said_with};
+use super::{Said, path, path_without_hangar, said, said_with};
 use crate::common::git::git;
 use crate::verify::forge::Forged;
 use crate::verify::plot::Plot;
@@ -74,7 +74,7 @@ impl Server {
 
     pub(crate) fn push_without_hangar(&self, refspecs: &[&str]) -> Said {
         let args = [&["push", "origin"], refspecs].concat();
-        said_with(&self.forged.dir(), &args, "/usr/local/bin:/usr/bin:/bin")
+        said_with(&self.forged.dir(), &args, &path_without_hangar())
     }
 
     /// Every ref of the server.
