@@ -6,18 +6,18 @@ use super::prepare::Prepared;
 use super::tools::Toolbox;
 use crate::base::redact::Secret;
 use crate::grade::adapter::{Adapter, adapter};
-use crate::grade::call::{Call, End, Hit, Layout, Raw};
+use crate::grade::call::{Call, End, Hit, Layout, Raw, Room, Visit};
 use crate::grade::suite::Suite;
 use crate::model::digest::Digest;
 use crate::model::plan::{Plan, PlanLimits};
 use crate::sandbox;
 use crate::sandbox::spec::{
-    self, LaidFile, Limits, Mount, Network, Outcome, Spec, Step, StepOutcome,
+    self, Collect, LaidFile, Limits, Mount, Network, Outcome, Spec, Step, StepOutcome,
 };
 use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A tree on the host's disk with everything that running tests on it needs.
 #[derive(Debug, Clone, Copy)]
@@ -105,7 +105,7 @@ impl Bench<'_> {
         }
     }
 
-    /// Runs calls in one sandbox with the sealed files of `suite` laid last.
+    /// Runs calls, each in the sandbox that it asks for; sealed files are laid last.
     pub fn run(&self, suite: &Suite, calls: Vec<Call>) -> Result<Ran, Error> {
         self.run_checked(suite, calls, &BTreeMap::new())
     }
@@ -118,39 +118,86 @@ impl Bench<'_> {
         calls: Vec<Call>,
         before: &BTreeMap<Vec<u8>, Digest>,
     ) -> Result<Ran, Error> {
-        let spec = self.spec(suite, &calls);
-        let outcome = self.host.run_silent(&spec).map_err(without_paths)?;
-        Ok(Ran {
-            tests_intact: tests_intact(suite, &outcome),
-            tree_intact: tree_intact(suite, before, &outcome),
-            wall: outcome.steps.iter().map(|step| step.wall).sum(),
-            calls: calls
-                .into_iter()
-                .zip(outcome.steps.into_iter().map(raw))
-                .collect(),
-        })
+        let started = Instant::now();
+        let mut all = Ran {
+            calls: Vec::new(),
+            tests_intact: true,
+            tree_intact: true,
+            wall: Duration::ZERO,
+        };
+        for together in apart(&calls) {
+            let left = suite.timeout().saturating_sub(started.elapsed());
+            if left.is_zero() {
+                break;
+            }
+            let mut spec = self.spec(suite, together);
+            spec.deadline = Some(left);
+            let outcome = self.host.run_silent(&spec).map_err(without_paths)?;
+            if visit(together).is_none() {
+                all.tests_intact &= tests_intact(suite, &outcome);
+                all.tree_intact &= tree_intact(suite, before, &outcome);
+            }
+            all.wall += outcome.steps.iter().map(|step| step.wall).sum();
+            let files = kept(suite, together, &outcome);
+            let raws = outcome.steps.into_iter().map(raw);
+            all.calls.extend(together.iter().cloned().zip(raws));
+            if let Some((_, last)) = all.calls.last_mut() {
+                last.files = files;
+            }
+        }
+        Ok(all)
     }
 
-    /// The sandbox for these calls. The probes run in a twin of exactly this one.
-    pub fn spec(&self, suite: &Suite, calls: &[Call]) -> Spec {
+    /// The sandbox for the first of these calls and those that share it. The probes run in a twin of
+    /// exactly this one.
+    pub fn first_spec(&self, suite: &Suite, calls: &[Call]) -> Spec {
+        self.spec(suite, apart(calls).next().unwrap_or_default())
+    }
+
+    fn spec(&self, suite: &Suite, calls: &[Call]) -> Spec {
         let mut mounts = vec![Mount::Scratch {
             host: self.tree.to_owned(),
             inside: suite.layout.src.clone(),
         }];
         mounts.extend(self.toolbox.mounts());
         mounts.extend(self.prepared.into_iter().flat_map(Prepared::mounts));
+        let visit = visit(calls);
+        let hash_after = match visit {
+            None => vec![suite.layout.src.clone()],
+            Some(_) => Vec::new(),
+        };
         Spec {
             mounts,
-            files: self.files(suite),
+            files: match visit {
+                None => self.files(suite),
+                Some(visit) => inputs(suite, visit),
+            },
             network: Network::None,
             limits: limits(&self.plan.limits),
             inner_domain: true,
-            hash_after: vec![suite.layout.src.clone()],
-            collect: Vec::new(),
+            hash_after,
+            collect: self.collect(suite, calls),
             steps: calls.iter().map(step).collect(),
             stop_on_failure: false,
             deadline: Some(suite.timeout()),
         }
+    }
+
+    /// What the last of these calls hands back.
+    fn collect(&self, suite: &Suite, calls: &[Call]) -> Vec<Collect> {
+        let bound = self.plan.limits.output;
+        let kept = calls
+            .last()
+            .and_then(of_code)
+            .into_iter()
+            .flat_map(|visit| &visit.kept);
+        kept.map(|path| Collect {
+            path: suite.inside(path),
+            max_file: bound,
+            max_total: bound,
+            max_files: 1,
+        })
+        .collect()
     }
 
     fn files(&self, suite: &Suite) -> Vec<LaidFile> {
@@ -170,6 +217,52 @@ impl Bench<'_> {
         });
         scripts.chain(sealed).collect()
     }
+}
+
+/// Calls by the sandbox that they share, in order.
+fn apart(calls: &[Call]) -> impl Iterator<Item = &[Call]> {
+    calls.chunk_by(|call, next| match (of_code(call), of_code(next)) {
+        (None, None) => true,
+        (Some(_), Some(visit)) => visit.goes_on,
+        _ => false,
+    })
+}
+
+fn of_code(call: &Call) -> Option<&Visit> {
+    match &call.room {
+        Room::Shared => None,
+        Room::Code(visit) => Some(visit),
+    }
+}
+
+/// How calls that share a sandbox see the tree alone, if they do.
+fn visit(calls: &[Call]) -> Option<&Visit> {
+    calls.first().and_then(of_code)
+}
+
+/// What a case lays beside the code under test. The programs may change it.
+fn inputs(suite: &Suite, visit: &Visit) -> Vec<LaidFile> {
+    let files = visit.files.iter();
+    files
+        .map(|(path, bytes)| LaidFile {
+            path: suite.inside(path),
+            bytes: Secret::new(bytes.clone()),
+            mode: 0o644,
+        })
+        .collect()
+}
+
+/// Files that the last of these calls was to leave, by path relative to the root of the tree.
+fn kept(suite: &Suite, calls: &[Call], outcome: &Outcome) -> BTreeMap<String, Vec<u8>> {
+    let visit = calls.last().and_then(of_code).into_iter();
+    visit
+        .flat_map(|visit| &visit.kept)
+        .filter_map(|path| {
+            let inside = inside_key(&suite.layout, path.as_bytes());
+            let file = outcome.collected.iter().find(|file| file.path == inside)?;
+            Some((path.clone(), file.bytes.expose().to_vec()))
+        })
+        .collect()
 }
 
 /// A fault of the sandbox without the path it names: inside, names are chosen by the patch or are
@@ -237,6 +330,7 @@ fn raw(step: StepOutcome) -> Raw {
         stdout: step.stdout,
         stderr: step.stderr,
         channel: step.channel.unwrap_or_default(),
+        files: BTreeMap::new(),
         hits,
     }
 }

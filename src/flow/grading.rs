@@ -251,7 +251,7 @@ impl<'a> Stage<'a> {
         let probes = self
             .host
             .provider
-            .probe(&bench.spec(&self.suite, &calls), &self.host.cancel)?;
+            .probe(&bench.first_spec(&self.suite, &calls), &self.host.cancel)?;
         if probes.swap_exposed && !self.allow_swap {
             return Err(Error::missing(
                 "this machine has swap on, to which the hidden tests could be written",

@@ -64,6 +64,30 @@ pub struct Call {
     pub ids: Vec<TestId>,
     /// What marks records as ours: known to this call's standard input and to the reader.
     pub nonce: String,
+    /// What it sees of the tests and of the tree.
+    pub room: Room,
+}
+
+/// In what kind of sandbox a call runs.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Room {
+    /// The tree with the sealed files in it, as the calls before left it.
+    #[default]
+    Shared,
+    /// The tree without any sealed file.
+    Code(Visit),
+}
+
+/// One program run over the tree alone.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Visit {
+    /// Whether it finds the tree as the call before left it; else as nothing has touched it yet.
+    pub goes_on: bool,
+    /// Files laid before the first program runs, by path relative to the root of the tree. The
+    /// programs may change them.
+    pub files: BTreeMap<String, Vec<u8>>,
+    /// Files to hand back after the last program, by path relative to the root of the tree.
+    pub kept: Vec<String>,
 }
 
 /// How a call ended.
@@ -111,6 +135,8 @@ pub struct Raw {
     /// What was written to descriptor 3, read to its end after every process was dead. Empty where
     /// no channel was asked for.
     pub channel: Vec<u8>,
+    /// Files that [`Visit::kept`] named, where they were regular files of a moderate size.
+    pub files: BTreeMap<String, Vec<u8>>,
     /// Bounds hit.
     pub hits: Vec<Hit>,
 }

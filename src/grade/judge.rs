@@ -383,7 +383,9 @@ fn conditions_hold(evidence: &Evidence<'_>, verdict: Verdict, reasons: &mut Vec<
         reasons.push(Reason::Verdict {
             have: verdict,
             need: plan.verdict,
-            apart: evidence.ceiling >= plan.verdict && evidence.company.is_none(),
+            apart: evidence.ceiling == Verdict::Crosschecked
+                && plan.verdict == Verdict::Crosschecked
+                && evidence.company.is_none(),
         });
     }
 }

@@ -261,6 +261,7 @@ mod tests {
             stdout: Vec::new(),
             stderr: Vec::new(),
             channel: Vec::new(),
+            files: BTreeMap::new(),
             hits: Vec::new(),
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::base::random;
 use crate::base::redact::Secret;
-use crate::grade::call::{Call, Layout, Tools};
+use crate::grade::call::{Call, Layout, Room, Tools};
 use crate::grade::manifest::Project;
 use crate::model::outcome::TestId;
 use crate::model::plan::Plan;
@@ -102,6 +102,7 @@ impl Suite {
             timeout,
             ids: ids.to_vec(),
             nonce: random::hex::<16>(),
+            room: Room::Shared,
         }
     }
 }

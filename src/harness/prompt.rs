@@ -204,6 +204,10 @@ const fn examples(framework: Framework) -> (&'static str, &'static str) {
             "tests/sentinel.t > wrong on purpose",
         ),
         Framework::Exec => ("tests/sum_empty.sh", "tests/sentinel.sh"),
+        Framework::External => (
+            "acceptance/sum.toml > empty is zero",
+            "acceptance/sentinel.toml > wrong on purpose",
+        ),
     }
 }
 
@@ -330,6 +334,7 @@ mod tests {
             Framework::Node,
             Framework::Tap,
             Framework::Exec,
+            Framework::External,
         ] {
             let text = writer(&WriterBrief {
                 framework,

@@ -24,9 +24,11 @@ pub enum Framework {
     Tap,
     /// Each sealed executable is one test
     Exec,
+    /// Cases outside the sandbox of the program under test
+    External,
 }
 
-super::outcome::text_form!(Framework: Pytest = "pytest", Unittest = "unittest", Cargo = "cargo", Node = "node", Tap = "tap", Exec = "exec");
+super::outcome::text_form!(Framework: Pytest = "pytest", Unittest = "unittest", Cargo = "cargo", Node = "node", Tap = "tap", Exec = "exec", External = "external");
 
 /// Bounds on a grade. Sizes are texts such as `4G`, as in `hangar.toml`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

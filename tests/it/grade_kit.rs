@@ -216,6 +216,7 @@ pub(crate) fn execute(call: &Call) -> Raw {
         stdout: out.join().unwrap(),
         stderr: fs::read(errors.path()).unwrap(),
         channel: channel.join().unwrap(),
+        files: BTreeMap::new(),
         hits: Vec::new(),
     }
 }

@@ -200,6 +200,7 @@ fn raw(step: StepOutcome) -> Raw {
         stdout: step.stdout,
         stderr: step.stderr,
         channel: step.channel.unwrap_or_default(),
+        files: std::collections::BTreeMap::new(),
     }
 }
 

@@ -351,6 +351,7 @@ mod tests {
             timeout: std::time::Duration::from_secs(1),
             ids: Vec::new(),
             nonce: "n".into(),
+            room: crate::grade::call::Room::Shared,
         }
     }
 
@@ -364,6 +365,7 @@ mod tests {
             stdout: stdout.into(),
             stderr: Vec::new(),
             channel: channel.into(),
+            files: BTreeMap::new(),
             hits: Vec::new(),
         };
         one(
@@ -451,7 +453,7 @@ mod tests {
 
         #[test]
         fn any_output_is_read_without_panic(channel: Vec<u8>, stdout: Vec<u8>) {
-            let raw = Raw { end: End::Exited(0), stdout, stderr: Vec::new(), channel, hits: Vec::new() };
+            let raw = Raw { end: End::Exited(0), stdout, stderr: Vec::new(), channel, files: BTreeMap::new(), hits: Vec::new() };
             let expected = Executable { path: String::new(), digest: String::new() };
             let _ = one(&TestId::new("t::a").unwrap(), 1, &call(), &raw, &expected);
             artifacts(&raw.stdout);

@@ -5,11 +5,11 @@
 
 mod cargo;
 mod exec;
+mod external;
 mod js_names;
 mod js_scan;
 mod libtest;
 mod node;
-
 mod pytest;
 mod python;
 mod python_runner;
@@ -142,6 +142,7 @@ pub fn adapter(framework: Framework) -> &'static dyn Adapter {
         Framework::Node => &node::Node,
         Framework::Tap => &tap::Tap,
         Framework::Exec => &exec::Exec,
+        Framework::External => &external::External,
     }
 }
 
@@ -154,6 +155,7 @@ pub const fn one_test(framework: Framework) -> &'static str {
         Framework::Node => "node --test FILE",
         Framework::Tap => "the file itself, or its interpreter with the file",
         Framework::Exec => "the file itself: exit status 0 passes, 77 skips, anything else fails",
+        Framework::External => "the programs of its steps, by hand",
     }
 }
 
@@ -162,14 +164,15 @@ pub const fn one_test(framework: Framework) -> &'static str {
 pub const fn tests_are_apart(framework: Framework) -> bool {
     matches!(
         framework,
-        Framework::Cargo | Framework::Tap | Framework::Exec
+        Framework::Cargo | Framework::Tap | Framework::Exec | Framework::External
     )
 }
 
 /// The best verdict that a grade can reach with this framework, with or without sentinels.
 pub fn best_verdict(framework: Framework, sentinels: bool) -> Verdict {
     let ceiling = adapter(framework).ceiling();
-    if sentinels && !tests_are_apart(framework) {
+    let met = sentinels && !tests_are_apart(framework);
+    if met || ceiling == Verdict::External {
         ceiling
     } else {
         ceiling.min(Verdict::Report)
@@ -177,12 +180,13 @@ pub fn best_verdict(framework: Framework, sentinels: bool) -> Verdict {
 }
 
 /// Every framework, in the order in which a repository is asked for it.
-pub const ALL: [Framework; 6] = [
+pub const ALL: [Framework; 7] = [
     Framework::Cargo,
     Framework::Pytest,
     Framework::Node,
     Framework::Unittest,
     Framework::Tap,
+    Framework::External,
     Framework::Exec,
 ];
 

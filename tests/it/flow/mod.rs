@@ -2,5 +2,6 @@
 
 mod attacks;
 mod exec;
+mod external;
 mod tooling;
 pub(crate) mod world;

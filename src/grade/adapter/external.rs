@@ -1,0 +1,180 @@
+//! `external`: the tests run outside the sandbox of the program under test. Cases in TOML files
+//! (`docs/reference/cases.md`) say what to start; what came of it is compared here, in hangar's own
+//! process. Ids are `FILE > NAME`.
+
+use super::{Adapter, Company, Listing, Missing, Proposal, Unlistable};
+use crate::grade::call::{Call, Layout, Raw, Room, Script, Tool};
+use crate::grade::external::{self, Case, Step};
+use crate::grade::manifest::Tree;
+use crate::grade::report::{Builder, Fault, RunReport};
+use crate::grade::suite::Suite;
+use crate::model::outcome::{Outcome, TestId, Verdict};
+use crate::model::plan::{Framework, Plan};
+use std::ffi::OsString;
+use std::time::Duration;
+
+/// The adapter.
+#[derive(Debug)]
+pub(super) struct External;
+
+/// Seconds that a program may take where its case does not say.
+const STEP_SECONDS: u64 = 10;
+
+impl Adapter for External {
+    fn framework(&self) -> Framework {
+        Framework::External
+    }
+
+    // No runner lies in the tree, and none is configured by it.
+    fn protected(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    fn default_tests(&self) -> &'static [&'static str] {
+        &["acceptance/"]
+    }
+
+    fn ceiling(&self) -> Verdict {
+        Verdict::External
+    }
+
+    fn detect(&self, _: Tree<'_>) -> Option<Proposal> {
+        None
+    }
+
+    // Which programs cases start, only the plan knows before they are there.
+    fn tools(&self, plan: &Plan) -> Vec<Tool> {
+        let tool = |name: &String| Tool {
+            name: name.clone(),
+            prepared: matches!(name.as_str(), "python" | "python3").then_some("venv/bin/python"),
+            remedy: format!(
+                "install it, name it under [toolchain] in the user's configuration, or take `{name}` \
+                 out of `options` under [grader] in hangar.toml"
+            ),
+        };
+        plan.options.iter().map(tool).collect()
+    }
+
+    fn scripts(&self, _: &Layout) -> Vec<Script> {
+        Vec::new()
+    }
+
+    fn is_test_file(&self, suite: &Suite, path: &str) -> bool {
+        is_case_file(path) && suite.file(path).is_some()
+    }
+
+    fn file_of<'a>(&self, suite: &'a Suite, id: &TestId) -> Option<&'a str> {
+        let (path, _) = id.as_str().split_once(" > ")?;
+        suite.file(path).map(|file| file.path.as_str())
+    }
+
+    fn preflight(&self, _: &Suite) -> Vec<Call> {
+        Vec::new()
+    }
+
+    fn read_preflight(&self, _: &Suite, _: &[(Call, Raw)]) -> Vec<Missing> {
+        Vec::new()
+    }
+
+    fn list(&self, suite: &Suite) -> Result<Listing, Unlistable> {
+        let cases = cases(suite).map_err(Unlistable)?;
+        if cases.is_empty() {
+            return Err(Unlistable(vec![
+                "no sealed file holds a case; cases stand in files that end in `.toml`, each as a \
+                 `[[case]]`"
+                    .into(),
+            ]));
+        }
+        Ok(Listing::Known(
+            cases.into_iter().map(|case| case.id).collect(),
+        ))
+    }
+
+    fn read_list(&self, _: &Suite, _: &Call, _: &Raw) -> Result<Vec<TestId>, Unlistable> {
+        Err(Unlistable(vec!["nothing was asked".into()]))
+    }
+
+    fn run(&self, suite: &Suite, ids: &[TestId]) -> Vec<Call> {
+        // What can't be read was refused when it was listed.
+        let cases = cases(suite).unwrap_or_default();
+        ids.iter()
+            .filter_map(|id| cases.iter().find(|case| case.id == *id))
+            .flat_map(|case| {
+                let steps = case.steps.iter().enumerate();
+                steps.map(|(index, step)| call(suite, case, index, step))
+            })
+            .collect()
+    }
+
+    // A sentinel has nothing to meet: no code of the patch runs where outcomes are made.
+    fn company(&self, _: &Suite, _: &[TestId], _: &[TestId]) -> Option<Vec<Company>> {
+        None
+    }
+
+    fn read(&self, suite: &Suite, ids: &[TestId], calls: &[(Call, Raw)]) -> RunReport {
+        let mut builder = Builder::new(ids);
+        let Ok(cases) = cases(suite) else {
+            builder.fault(Fault::Runner);
+            return builder.finish();
+        };
+        for (_, raw) in calls {
+            builder.limits(raw);
+        }
+        for case in cases.iter().filter(|case| ids.contains(&case.id)) {
+            let raws = calls
+                .iter()
+                .filter(|(call, _)| call.ids.first() == Some(&case.id));
+            let raws: Vec<&Raw> = raws.map(|(_, raw)| raw).collect();
+            let Some(outcome) = case.judge(&raws) else {
+                // The time was up before it ran.
+                continue;
+            };
+            if outcome == Outcome::Environment {
+                builder.missing("a program that a case starts");
+            }
+            builder.outcome(case.id.as_str(), outcome);
+        }
+        builder.finish()
+    }
+}
+
+/// Whether a sealed file holds cases.
+fn is_case_file(path: &str) -> bool {
+    path.ends_with(".toml")
+}
+
+/// The cases of all sealed files, in their order.
+fn cases(suite: &Suite) -> Result<Vec<Case>, Vec<String>> {
+    let root = suite.layout.src.to_string_lossy();
+    let (mut cases, mut faults) = (Vec::new(), Vec::new());
+    for file in suite.files.iter().filter(|file| is_case_file(&file.path)) {
+        match external::read(&file.path, file.text.expose(), &root) {
+            Ok(found) => cases.extend(found),
+            Err(found) => faults.extend(found),
+        }
+    }
+    if faults.is_empty() {
+        Ok(cases)
+    } else {
+        Err(faults)
+    }
+}
+
+fn call(suite: &Suite, case: &Case, index: usize, step: &Step) -> Call {
+    let program = step.run.first().map_or("", String::as_str);
+    let program = if step.is_of_the_tree() {
+        // An absolute path stays.
+        suite.inside(program)
+    } else {
+        suite.tools.path(program)
+    };
+    let mut argv: Vec<OsString> = vec![program.into_os_string()];
+    argv.extend(step.run.iter().skip(1).map(OsString::from));
+    let seconds = step.timeout.unwrap_or(STEP_SECONDS);
+    let timeout = Duration::from_secs(seconds).min(suite.timeout());
+    Call {
+        stdin: step.stdin.clone().into_bytes(),
+        room: Room::Code(case.visit(index)),
+        ..suite.call(argv, std::slice::from_ref(&case.id), timeout)
+    }
+}

@@ -1,0 +1,243 @@
+//! A case file: which programs are started with what, and what must come of it.
+
+use super::expect::{Exit, Matcher};
+use super::values::{self, Source, Values};
+use crate::grade::call::{End, Raw, Visit};
+use crate::model::outcome::{FailureClass, Outcome, TestId};
+use serde::Deserialize;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Newest format of case files that is known here.
+const FORMAT: i64 = 1;
+/// Largest case file in bytes.
+const MAX_BYTES: usize = 1 << 20;
+/// Most cases of a file.
+const MAX_CASES: usize = 1_000;
+/// Most steps of a case.
+const MAX_STEPS: usize = 100;
+/// Names that a case may not give to a value of its own.
+const GIVEN: [&str; 1] = ["root"];
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    format: i64,
+    #[serde(default, rename = "case")]
+    cases: Vec<Written>,
+}
+
+/// A case as it is written.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    name: String,
+    #[serde(default)]
+    values: BTreeMap<String, Source>,
+    #[serde(default)]
+    files: BTreeMap<String, String>,
+    #[serde(default, rename = "step")]
+    steps: Vec<Step>,
+}
+
+/// One program run and what is expected of it.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::grade) struct Step {
+    /// Program and arguments. A program with a `/` is relative to the root of the tree, another is
+    /// looked for on `PATH`.
+    pub(in crate::grade) run: Vec<String>,
+    /// Standard input.
+    #[serde(default)]
+    pub(in crate::grade) stdin: String,
+    /// Seconds that it may take.
+    #[serde(default)]
+    pub(in crate::grade) timeout: Option<u64>,
+    #[serde(default)]
+    exit: Exit,
+    #[serde(default)]
+    stdout: Option<Matcher>,
+    #[serde(default)]
+    stderr: Option<Matcher>,
+    #[serde(default)]
+    files: BTreeMap<String, Matcher>,
+}
+
+/// One test: programs that run one after the other over one tree, values filled in.
+#[derive(Debug, Clone)]
+pub(in crate::grade) struct Case {
+    /// `FILE > NAME`.
+    pub(in crate::grade) id: TestId,
+    /// In order.
+    pub(in crate::grade) steps: Vec<Step>,
+    files: BTreeMap<String, Vec<u8>>,
+}
+
+/// Reads a case file. `root` is where the tree lies inside. The error is for whoever wrote the file.
+pub(in crate::grade) fn read(
+    path: &str,
+    bytes: &[u8],
+    root: &str,
+) -> Result<Vec<Case>, Vec<String>> {
+    let fault = |text: String| vec![format!("`{path}`: {text}")];
+    if bytes.len() > MAX_BYTES {
+        return Err(fault(format!("it has more than {MAX_BYTES} bytes")));
+    }
+    let text = std::str::from_utf8(bytes).map_err(|_| fault("it is not UTF-8".into()))?;
+    let file: File = toml::from_str(text).map_err(|error| fault(error.to_string()))?;
+    if file.format != FORMAT {
+        return Err(fault(format!(
+            "`format` is {}; it must be {FORMAT}",
+            file.format
+        )));
+    }
+    if file.cases.len() > MAX_CASES {
+        return Err(fault(format!("it has more than {MAX_CASES} cases")));
+    }
+    let mut names = BTreeSet::new();
+    let (mut cases, mut faults) = (Vec::new(), Vec::new());
+    for written in file.cases {
+        if !names.insert(written.name.clone()) {
+            faults.push(format!("`{path}`: two cases are called `{}`", written.name));
+        }
+        let name = written.name.clone();
+        match written.filled(path, bytes, root) {
+            Ok(case) => cases.push(case),
+            Err(fault) => faults.push(format!("`{path}`, case `{name}`: {fault}")),
+        }
+    }
+    if faults.is_empty() {
+        Ok(cases)
+    } else {
+        Err(faults)
+    }
+}
+
+impl Written {
+    fn filled(self, path: &str, bytes: &[u8], root: &str) -> Result<Case, String> {
+        let id = TestId::new(format!("{path} > {}", self.name))
+            .filter(|_| !self.name.trim().is_empty() && !self.name.contains('['))
+            .ok_or("its name is empty, too long, or holds `[` or a control character")?;
+        if self.steps.is_empty() || self.steps.len() > MAX_STEPS {
+            return Err(format!("it needs 1 to {MAX_STEPS} `[[case.step]]`"));
+        }
+        if let Some(name) = GIVEN.iter().find(|name| self.values.contains_key(**name)) {
+            return Err(format!("`{name}` is given, and can't be a value"));
+        }
+        let mut values = values::draw(&self.values, &[bytes, self.name.as_bytes()])?;
+        values.insert("root".into(), root.to_owned());
+        let files = self.files.iter().map(|(path, text)| {
+            let path = relative(path)?;
+            Ok((path, values::fill(text, &values).into_bytes()))
+        });
+        let files = files.collect::<Result<_, String>>()?;
+        let steps = self.steps.into_iter().map(|step| step.filled(&values));
+        let steps: Vec<Step> = steps.collect::<Result<_, String>>()?;
+        if let Some((_, before)) = steps.split_last() {
+            if before.iter().any(|step| !step.files.is_empty()) {
+                return Err("`files` are looked at after the last step: expect them there".into());
+            }
+        }
+        Ok(Case { id, steps, files })
+    }
+}
+
+/// A path inside the tree, as it is written.
+fn relative(path: &str) -> Result<String, String> {
+    let fine = |part: &str| !matches!(part, "" | "." | ".." | ".git");
+    let inside = path.split('/').all(fine) && !path.chars().any(char::is_control);
+    inside
+        .then(|| path.to_owned())
+        .ok_or_else(|| format!("`{path}` is no path below the root of the tree"))
+}
+
+impl Step {
+    fn filled(mut self, values: &Values) -> Result<Self, String> {
+        if self.run.first().is_none_or(String::is_empty) {
+            return Err("`run` names no program".into());
+        }
+        if self.timeout == Some(0) {
+            return Err("`timeout` is at least 1 second".into());
+        }
+        for part in self.run.iter_mut().chain([&mut self.stdin]) {
+            *part = values::fill(part, values);
+        }
+        if self.run.iter().any(|part| part.contains('\0')) {
+            return Err("`run` holds a NUL".into());
+        }
+        for path in self.files.keys() {
+            relative(path)?;
+        }
+        let matchers = self.stdout.iter_mut().chain(&mut self.stderr);
+        for matcher in matchers.chain(self.files.values_mut()) {
+            matcher.fill(values)?;
+        }
+        Ok(self)
+    }
+
+    /// Whether this run ended as expected; else how it failed.
+    fn judge(&self, raw: &Raw) -> Outcome {
+        let status = match raw.end {
+            End::Exited(status) => status,
+            End::Signalled(_) => return Outcome::Failed(FailureClass::Crash),
+            End::TimedOut => return Outcome::Failed(FailureClass::Timeout),
+            // A program of the tree that is not there yet, or a program of the machine.
+            End::NotStarted(_) if self.is_of_the_tree() => {
+                return Outcome::Failed(FailureClass::MissingSymbol);
+            }
+            End::NotStarted(_) => return Outcome::Environment,
+        };
+        let streams = [(&self.stdout, &raw.stdout), (&self.stderr, &raw.stderr)];
+        let said = streams
+            .into_iter()
+            .all(|(matcher, bytes)| matcher.as_ref().is_none_or(|one| one.holds(Some(bytes))));
+        let left = self
+            .files
+            .iter()
+            .all(|(path, matcher)| matcher.holds(raw.files.get(path).map(Vec::as_slice)));
+        if self.exit.holds(status) && said && left {
+            Outcome::Passed
+        } else {
+            Outcome::Failed(FailureClass::Assertion)
+        }
+    }
+
+    /// Whether the program lies in the tree.
+    pub(in crate::grade) fn is_of_the_tree(&self) -> bool {
+        self.run
+            .first()
+            .is_some_and(|program| program.contains('/'))
+    }
+}
+
+impl Case {
+    /// What the `index`th step sees and leaves.
+    pub(in crate::grade) fn visit(&self, index: usize) -> Visit {
+        let last = index + 1 == self.steps.len();
+        let kept = self.steps.get(index).filter(|_| last);
+        Visit {
+            goes_on: index > 0,
+            files: if index == 0 {
+                self.files.clone()
+            } else {
+                BTreeMap::new()
+            },
+            kept: kept
+                .into_iter()
+                .flat_map(|step| step.files.keys().cloned())
+                .collect(),
+        }
+    }
+
+    /// How the case ended. Steps that did not run are no reason to pass.
+    pub(in crate::grade) fn judge(&self, raws: &[&Raw]) -> Option<Outcome> {
+        let ended = self
+            .steps
+            .iter()
+            .zip(raws)
+            .map(|(step, raw)| step.judge(raw));
+        let failed = ended
+            .into_iter()
+            .find(|outcome| *outcome != Outcome::Passed);
+        failed.or_else(|| (raws.len() == self.steps.len()).then_some(Outcome::Passed))
+    }
+}

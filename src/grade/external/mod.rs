@@ -1,0 +1,14 @@
+//! Tests from outside: cases in TOML files drive the program under test by its command line, its
+//! streams and its files. What is expected never enters a sandbox in which the patch's code runs.
+//!
+//! Owns the format of case files, the values that they draw, and the comparison. Must not know how
+//! a program is started. Docs: `docs/reference/cases.md`.
+
+mod case;
+mod expect;
+mod values;
+
+pub(super) use case::{Case, Step, read};
+
+#[cfg(test)]
+mod tests;
