@@ -1,6 +1,7 @@
 //! The sandbox in which tests run: a tree, tools, sealed files, no network.
 
 use super::Error;
+use super::driver;
 use super::host::Host;
 use super::prepare::Prepared;
 use super::tools::Toolbox;
@@ -77,8 +78,7 @@ impl Bench<'_> {
             host: self.tree.to_owned(),
             inside: suite.layout.src.clone(),
         }];
-        mounts.extend(self.toolbox.mounts());
-        mounts.extend(self.prepared.into_iter().flat_map(Prepared::mounts));
+        mounts.extend(self.dependencies());
         Spec {
             mounts,
             files: Vec::new(),
@@ -132,6 +132,17 @@ impl Bench<'_> {
             }
             let mut spec = self.spec(suite, together);
             spec.deadline = Some(left);
+            if let [call] = together
+                && call.room == Room::Driver
+            {
+                let mut call = call.clone();
+                call.timeout = call.timeout.min(left);
+                let started = Instant::now();
+                let raw = driver::run(self, suite, &call).map_err(without_paths)?;
+                all.wall += started.elapsed();
+                all.calls.push((call, raw));
+                continue;
+            }
             let outcome = self.host.run_silent(&spec).map_err(without_paths)?;
             if visit(together).is_none() {
                 all.tests_intact &= tests_intact(suite, &outcome);
@@ -151,6 +162,10 @@ impl Bench<'_> {
     /// The sandbox for the first of these calls and those that share it. The probes run in a twin of
     /// exactly this one.
     pub fn first_spec(&self, suite: &Suite, calls: &[Call]) -> Spec {
+        if calls.iter().any(|call| call.room == Room::Driver) {
+            // Nobody listens: a probe that gets through gets nowhere.
+            return driver::code_spec(self, suite, suite.timeout(), "/nowhere".into());
+        }
         self.spec(suite, apart(calls).next().unwrap_or_default())
     }
 
@@ -159,8 +174,7 @@ impl Bench<'_> {
             host: self.tree.to_owned(),
             inside: suite.layout.src.clone(),
         }];
-        mounts.extend(self.toolbox.mounts());
-        mounts.extend(self.prepared.into_iter().flat_map(Prepared::mounts));
+        mounts.extend(self.dependencies());
         let visit = visit(calls);
         let hash_after = match visit {
             None => vec![suite.layout.src.clone()],
@@ -181,6 +195,12 @@ impl Bench<'_> {
             stop_on_failure: false,
             deadline: Some(suite.timeout()),
         }
+    }
+
+    /// Programs and what `prepare` left.
+    pub(super) fn dependencies(&self) -> impl Iterator<Item = Mount> {
+        let prepared = self.prepared.into_iter().flat_map(Prepared::mounts);
+        self.toolbox.mounts().into_iter().chain(prepared)
     }
 
     /// What the last of these calls hands back.
@@ -210,27 +230,31 @@ impl Bench<'_> {
                 bytes: Secret::new(script.text.as_bytes().to_vec()),
                 mode: 0o444,
             });
-        let sealed = suite.files.iter().map(|file| LaidFile {
-            path: suite.inside(&file.path),
-            bytes: file.text.clone(),
-            mode: if file.executable { 0o555 } else { 0o444 },
-        });
-        scripts.chain(sealed).collect()
+        scripts.chain(sealed(suite)).collect()
     }
+}
+
+/// The sealed files, each at its place.
+pub(super) fn sealed(suite: &Suite) -> impl Iterator<Item = LaidFile> {
+    suite.files.iter().map(|file| LaidFile {
+        path: suite.inside(&file.path),
+        bytes: file.text.clone(),
+        mode: if file.executable { 0o555 } else { 0o444 },
+    })
 }
 
 /// Calls by the sandbox that they share, in order.
 fn apart(calls: &[Call]) -> impl Iterator<Item = &[Call]> {
-    calls.chunk_by(|call, next| match (of_code(call), of_code(next)) {
-        (None, None) => true,
-        (Some(_), Some(visit)) => visit.goes_on,
+    calls.chunk_by(|call, next| match (&call.room, &next.room) {
+        (Room::Shared, Room::Shared) => true,
+        (Room::Code(_), Room::Code(visit)) => visit.goes_on,
         _ => false,
     })
 }
 
 fn of_code(call: &Call) -> Option<&Visit> {
     match &call.room {
-        Room::Shared => None,
+        Room::Shared | Room::Driver => None,
         Room::Code(visit) => Some(visit),
     }
 }
@@ -302,7 +326,7 @@ fn processors() -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }
 
-fn step(call: &Call) -> Step {
+pub(super) fn step(call: &Call) -> Step {
     Step {
         argv: call.argv.clone(),
         env: call.env.clone(),
@@ -314,7 +338,7 @@ fn step(call: &Call) -> Step {
     }
 }
 
-fn raw(step: StepOutcome) -> Raw {
+pub(super) fn raw(step: StepOutcome) -> Raw {
     let mut hits: Vec<Hit> = step.hits.iter().copied().map(hit).collect();
     let end = match step.end {
         spec::End::Exited(code) => End::Exited(code),

@@ -10,6 +10,7 @@ pub mod claim;
 pub mod decide;
 pub mod delivery;
 pub mod drive;
+mod driver;
 mod error;
 pub mod frozen;
 pub mod grading;

@@ -76,6 +76,9 @@ pub enum Room {
     Shared,
     /// The tree without any sealed file.
     Code(Visit),
+    /// The sealed files without the tree, and beside it a sandbox with the tree alone, in which it
+    /// can start programs.
+    Driver,
 }
 
 /// One program run over the tree alone.

@@ -8,7 +8,7 @@
 pub mod adapter;
 pub mod basecheck;
 pub mod call;
-mod external;
+pub mod external;
 mod frames;
 pub mod judge;
 pub mod manifest;

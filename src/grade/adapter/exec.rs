@@ -121,7 +121,7 @@ impl Adapter for Exec {
 
 /// What an exit status means. 126 and 127 are the shell's "can't be run" and "not found": the test
 /// called a program of the project that is not there.
-fn outcome(end: End) -> Outcome {
+pub(super) fn outcome(end: End) -> Outcome {
     match end {
         End::Exited(0) => Outcome::Passed,
         End::Exited(SKIP) => Outcome::Skipped,

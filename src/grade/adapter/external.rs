@@ -1,8 +1,9 @@
 //! `external`: the tests run outside the sandbox of the program under test. Cases in TOML files
 //! (`docs/reference/cases.md`) say what to start; what came of it is compared here, in hangar's own
-//! process. Ids are `FILE > NAME`.
+//! process. Executable sealed files are drivers, each a test in a sandbox of its own, whose exit
+//! status is read as with `exec`. Ids are `FILE > NAME`, of a driver its path.
 
-use super::{Adapter, Company, Listing, Missing, Proposal, Unlistable};
+use super::{Adapter, Company, Listing, Missing, Proposal, Unlistable, exec};
 use crate::grade::call::{Call, Layout, Raw, Room, Script, Tool};
 use crate::grade::external::{self, Case, Step};
 use crate::grade::manifest::Tree;
@@ -60,11 +61,16 @@ impl Adapter for External {
     }
 
     fn is_test_file(&self, suite: &Suite, path: &str) -> bool {
-        is_case_file(path) && suite.file(path).is_some()
+        suite
+            .file(path)
+            .is_some_and(|file| is_case_file(path) || file.executable)
     }
 
     fn file_of<'a>(&self, suite: &'a Suite, id: &TestId) -> Option<&'a str> {
-        let (path, _) = id.as_str().split_once(" > ")?;
+        let path = id
+            .as_str()
+            .split_once(" > ")
+            .map_or(id.as_str(), |(path, _)| path);
         suite.file(path).map(|file| file.path.as_str())
     }
 
@@ -78,16 +84,16 @@ impl Adapter for External {
 
     fn list(&self, suite: &Suite) -> Result<Listing, Unlistable> {
         let cases = cases(suite).map_err(Unlistable)?;
-        if cases.is_empty() {
+        let mut ids: Vec<TestId> = cases.into_iter().map(|case| case.id).collect();
+        ids.extend(drivers(suite));
+        if ids.is_empty() {
             return Err(Unlistable(vec![
-                "no sealed file holds a case; cases stand in files that end in `.toml`, each as a \
-                 `[[case]]`"
+                "no sealed file holds a case or is a driver; cases stand in files that end in \
+                 `.toml`, each as a `[[case]]`, and a driver is an executable file"
                     .into(),
             ]));
         }
-        Ok(Listing::Known(
-            cases.into_iter().map(|case| case.id).collect(),
-        ))
+        Ok(Listing::Known(ids))
     }
 
     fn read_list(&self, _: &Suite, _: &Call, _: &Raw) -> Result<Vec<TestId>, Unlistable> {
@@ -97,13 +103,17 @@ impl Adapter for External {
     fn run(&self, suite: &Suite, ids: &[TestId]) -> Vec<Call> {
         // What can't be read was refused when it was listed.
         let cases = cases(suite).unwrap_or_default();
-        ids.iter()
-            .filter_map(|id| cases.iter().find(|case| case.id == *id))
-            .flat_map(|case| {
-                let steps = case.steps.iter().enumerate();
-                steps.map(|(index, step)| call(suite, case, index, step))
-            })
-            .collect()
+        let of_case = |case: &Case| -> Vec<Call> {
+            let steps = case.steps.iter().enumerate();
+            steps
+                .map(|(index, step)| call(suite, case, index, step))
+                .collect()
+        };
+        let of_test = |id: &TestId| match cases.iter().find(|case| case.id == *id) {
+            Some(case) => of_case(case),
+            None => vec![driver(suite, id, suite.share(ids.len()))],
+        };
+        ids.iter().flat_map(of_test).collect()
     }
 
     // A sentinel has nothing to meet: no code of the patch runs where outcomes are made.
@@ -134,8 +144,28 @@ impl Adapter for External {
             }
             builder.outcome(case.id.as_str(), outcome);
         }
+        for (call, raw) in calls.iter().filter(|(call, _)| call.room == Room::Driver) {
+            let test = call.ids.first();
+            let Some(id) = test.filter(|id| drivers(suite).any(|one| one == **id)) else {
+                // Named by the map alone: no test.
+                continue;
+            };
+            let outcome = exec::outcome(raw.end);
+            if outcome == Outcome::Environment {
+                builder.missing("the interpreter of a driver");
+            }
+            builder.outcome(id.as_str(), outcome);
+        }
         builder.finish()
     }
+}
+
+/// Sealed files that test by themselves.
+fn drivers(suite: &Suite) -> impl Iterator<Item = TestId> {
+    let files = suite.files.iter();
+    files
+        .filter(|file| file.executable && !is_case_file(&file.path))
+        .filter_map(|file| TestId::new(file.path.clone()))
 }
 
 /// Whether a sealed file holds cases.
@@ -177,4 +207,16 @@ fn call(suite: &Suite, case: &Case, index: usize, step: &Step) -> Call {
         room: Room::Code(case.visit(index)),
         ..suite.call(argv, std::slice::from_ref(&case.id), timeout)
     }
+}
+
+/// A sealed program that tests from a sandbox of its own.
+fn driver(suite: &Suite, id: &TestId, timeout: Duration) -> Call {
+    let program = suite.inside(id.as_str()).into_os_string();
+    let mut call = suite.call(vec![program], std::slice::from_ref(id), timeout);
+    for (variable, name) in [("RUN", external::RUN), ("DIAL", external::DIAL)] {
+        let program = suite.layout.runners.join(name);
+        call.env.insert(variable.into(), program.into_os_string());
+    }
+    call.room = Room::Driver;
+    call
 }

@@ -6,9 +6,16 @@
 
 mod case;
 mod expect;
+mod remote;
 mod values;
 
 pub(super) use case::{Case, Step, read};
+pub use remote::{FAR, NEAR, far_main, near_main};
+
+/// Name, in the folder of our own scripts, of what starts a program over the tree: for drivers.
+pub const RUN: &str = "run";
+/// Name of what connects to a Unix socket there.
+pub const DIAL: &str = "dial";
 
 #[cfg(test)]
 mod tests;

@@ -103,7 +103,7 @@ fn a_right_program_is_accepted_with_the_best_verdict() {
 #[test]
 fn a_program_that_looks_for_what_is_expected_finds_nothing() {
     let look = "#!/bin/sh\n\
-        grep -rh -e less -e stdout -e subtracts / 2> /dev/null | grep -v 'grep -rh'\n\
+        grep -rh -e less -e stdout -e subtracts /src /tmp /r /dev/shm /home /run 2> /dev/null | grep -v 'grep -rh'\n\
         [ -e log.txt ] && echo 2 >> log.txt\nls -R /src /r /tmp > log.txt 2>&1\nexit 0\n";
     for patch in [
         look,
@@ -114,5 +114,100 @@ fn a_program_that_looks_for_what_is_expected_finds_nothing() {
         assert_eq!(grades.len(), 2);
         assert!(!grades[0].accepted);
         assert!(grades[1].accepted, "{:?}", grades[1].reasons);
+    }
+}
+
+/// Talks to a service over its socket and to a program over its streams, and looks around.
+const DRIVER: &str = r#"#!/bin/sh
+set -eu
+here=$(dirname "$0")
+test "$("$RUN" ./calc.sh 70 "$(cat "$here/number.txt")")" = 58
+# The tree is not here, and the tests are not there.
+test ! -e calc.sh
+test -z "$("$RUN" sh -c 'ls -d acceptance /src/acceptance 2> /dev/null' || true)"
+# What one program leaves, the next one finds; status and both streams are its own.
+"$RUN" sh -c 'echo kept > note'
+test "$("$RUN" cat note)" = kept
+status=0; "$RUN" sh -c 'echo out; echo err >&2; exit 9' > /tmp/out 2> /tmp/err || status=$?
+test "$status $(cat /tmp/out) $(cat /tmp/err)" = "9 out err"
+status=0; "$RUN" ./not-there 2> /tmp/err || status=$?
+test $status = 127
+# A conversation: each answer is read before the next line is written.
+mkfifo /tmp/ask
+"$RUN" sh ./talk.sh < /tmp/ask > /tmp/answers &
+exec 5> /tmp/ask
+for word in one two; do
+  echo $word >&5
+  i=0; until grep -q "$word!" /tmp/answers; do i=$((i + 1)); test $i -lt 500; sleep 0.01; done
+done
+exec 5>&-
+wait
+# A service, reached over its socket.
+"$RUN" python3 ./serve.py /tmp/s &
+test "$(printf ping | "$DIAL" /tmp/s)" = PING
+"#;
+
+const SERVE: &str = "\
+import socket, sys
+s = socket.socket(socket.AF_UNIX)
+s.bind(sys.argv[1])
+s.listen()
+c, _ = s.accept()
+data = b''
+while part := c.recv(100):
+    data += part
+c.sendall(data.upper())
+c.close()
+";
+
+/// The grade of a dry run of `calc` under the driver; python3 is needed for the service.
+fn driven(calc: &str) -> Grade {
+    let config = config("external").replace(
+        "tests =",
+        "options = [\"python3\"]\ntimeout = \"15s\"\ntests =",
+    );
+    let world = World::new(&[
+        ("calc.sh", "#!/bin/sh\necho 0\n"),
+        ("talk.sh", "while read -r word; do echo \"$word!\"; done\n"),
+        ("serve.py", SERVE),
+        ("hangar.toml", &config),
+    ]);
+    let map = r#"{"format": 1, "criteria": {"c1": ["acceptance/drive"]}, "others": [], "sentinels": [], "notes": ""}"#;
+    for (path, text) in [
+        ("acceptance/drive", DRIVER),
+        ("acceptance/number.txt", "12"),
+        ("criteria.json", map),
+    ] {
+        world.script("writer", &format!("writer/1/out/sealed/{path}"), text);
+    }
+    world.script("coder", "implementer/1/src/calc.sh", calc);
+    let store = world.store();
+    let id = world.task(&store, "Subtract", &["calc.sh 5 3 prints 2"]);
+    let host = world.host();
+    drive(&host, &store, &id, None, Agents::Start).unwrap();
+    world.decide(&id, Action::Approve, "");
+    drive(&host, &store, &id, None, Agents::Start).unwrap();
+    let dossier = store.dossier(&id).unwrap();
+    dossier.grades[0].value().clone()
+}
+
+#[test]
+fn a_driver_of_ones_own_tests_from_a_sandbox_of_its_own() {
+    let grade = driven(HONEST);
+    assert!(grade.accepted, "{:?}", grade);
+    assert_eq!(grade.verdict, Verdict::External);
+    assert!(grade.trust >= Trust::Sealed, "{:?}", grade.sandbox);
+}
+
+#[test]
+fn a_program_that_takes_the_place_of_our_side_is_still_only_the_program() {
+    for hostile in [
+        // Ends whatever passes its streams, or leaves something that holds them.
+        "#!/bin/sh\nkill -9 -1\n",
+        "#!/bin/sh\n(sleep 1000 &) \necho 0\n",
+        "#!/bin/sh\nrm -rf /src/* /tmp/*\necho 58 >&2\n",
+    ] {
+        let grade = driven(hostile);
+        assert!(!grade.accepted, "{hostile}");
     }
 }
