@@ -19,12 +19,15 @@ pub struct Template<'a> {
     pub build: &'a str,
     /// Where hidden tests may go.
     pub tests: &'a [&'a str],
+    /// Runner options.
+    pub options: &'a [String],
 }
 
 /// The text of a `hangar.toml` that says what each line is for.
 pub fn template(found: &Template<'_>) -> String {
     let limits = PlanLimits::default();
     let tests: Vec<_> = found.tests.iter().map(|path| quote(path)).collect();
+    let options: Vec<_> = found.options.iter().map(|option| quote(option)).collect();
     let mut out = String::from(HEAD);
     let mut line = |text: std::fmt::Arguments<'_>| {
         // Writing to a String cannot fail.
@@ -69,7 +72,10 @@ pub fn template(found: &Template<'_>) -> String {
     line(format_args!(
         "# What the suite really needs of its runner. The runner's own configuration files are not read."
     ));
-    line(format_args!("options = []\nplugins = []\nenv = {{}}"));
+    line(format_args!(
+        "options = [{}]\nplugins = []\nenv = {{}}",
+        options.join(", ")
+    ));
     line(format_args!(
         "# How often each test runs on the base, to find flakes."
     ));
@@ -116,6 +122,7 @@ mod tests {
             prepare: "pip install -r requirements.txt",
             build: "",
             tests: &["tests/", "src/**/test_*.py"],
+            options: &[],
         });
         let repository = Repository::parse(Path::new("hangar.toml"), &text).unwrap();
         assert!(repository.warnings.is_empty(), "{:?}", repository.warnings);

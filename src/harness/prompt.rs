@@ -11,6 +11,7 @@ use crate::model::plan::Framework;
 use std::fmt::Write as _;
 
 const WRITER: &str = include_str!("prompts/writer.md");
+const WRITER_EXTERNAL: &str = include_str!("prompts/writer_external.md");
 const WRITER_FOLLOW_UP: &str = include_str!("prompts/writer_follow_up.md");
 const WRITER_REWRITE: &str = include_str!("prompts/writer_rewrite.md");
 const IMPLEMENTER: &str = include_str!("prompts/implementer.md");
@@ -70,7 +71,7 @@ pub struct Prompt {
 
 /// A writer's first turn.
 pub fn writer(brief: &WriterBrief<'_>) -> Prompt {
-    made(writer_text(brief), &[WRITER])
+    made(writer_text(brief), &[WRITER, form(brief.framework)])
 }
 
 /// A writer's next turn after output that cannot be used.
@@ -83,7 +84,7 @@ pub fn writer_follow_up(brief: &WriterBrief<'_>, complaint: &Complaint) -> Promp
             ("brief", &writer_text(brief)),
         ],
     );
-    made(text, &[WRITER_FOLLOW_UP, WRITER])
+    made(text, &[WRITER_FOLLOW_UP, WRITER, form(brief.framework)])
 }
 
 /// A fresh writer's turn after a person's reject.
@@ -96,7 +97,7 @@ pub fn writer_rewrite(brief: &WriterBrief<'_>, reason: &str) -> Prompt {
             ("brief", &writer_text(brief)),
         ],
     );
-    made(text, &[WRITER_REWRITE, WRITER])
+    made(text, &[WRITER_REWRITE, WRITER, form(brief.framework)])
 }
 
 /// An implementer's first turn.
@@ -139,6 +140,7 @@ fn writer_text(writer: &WriterBrief<'_>) -> String {
     values.extend([
         ("tests", tests.collect::<Vec<_>>().join(", ")),
         ("framework", writer.framework.to_string()),
+        ("form", form(writer.framework).to_owned()),
         ("one_test", writer.one_test.to_owned()),
         ("example_id", test.to_owned()),
         ("example_sentinel", sentinel.to_owned()),
@@ -185,6 +187,14 @@ fn common(brief: &Brief<'_>) -> Vec<(&'static str, String)> {
         ("work", brief.work.to_owned()),
         ("exchange", brief.exchange.to_owned()),
     ]
+}
+
+/// What a writer has to know of the form of tests that is no framework's own.
+fn form(framework: Framework) -> &'static str {
+    match framework {
+        Framework::External => without_header(WRITER_EXTERNAL),
+        _ => "",
+    }
 }
 
 /// Ids of a test and of a sentinel, as each framework spells them.

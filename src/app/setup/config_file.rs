@@ -41,8 +41,9 @@ pub(super) fn ensure(
             framework: found.framework,
             verify: &found.verify,
             prepare: &found.prepare,
-            build: "",
+            build: &found.build,
             tests: &tests,
+            options: &found.options,
         });
         files::write_atomic(&path, text.as_bytes(), 0o644)?;
         let framework = found.found.then(|| found.framework.to_string());

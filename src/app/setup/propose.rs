@@ -25,8 +25,12 @@ pub(super) struct Proposal {
     pub(super) verify: String,
     /// How dependencies are fetched.
     pub(super) prepare: String,
+    /// How it is built.
+    pub(super) build: String,
     /// Where hidden tests may go.
     pub(super) tests: Vec<String>,
+    /// Runner options.
+    pub(super) options: Vec<String>,
 }
 
 /// Looks at the files of a commit. Where nothing is recognised, `exec` is proposed: it fits any
@@ -47,6 +51,8 @@ pub(super) fn propose(repo: &Repository, commit: ObjectId) -> Result<Proposal, E
             found: true,
             verify: found.verify,
             prepare: found.prepare,
+            build: found.build,
+            options: found.options,
             tests: found.tests,
         },
         None => Proposal {
@@ -54,6 +60,8 @@ pub(super) fn propose(repo: &Repository, commit: ObjectId) -> Result<Proposal, E
             found: false,
             verify: String::new(),
             prepare: String::new(),
+            build: String::new(),
+            options: Vec::new(),
             tests: owned(adapter(Framework::Exec).default_tests()),
         },
     })

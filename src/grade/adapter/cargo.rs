@@ -79,6 +79,8 @@ impl Adapter for Cargo {
         Some(Proposal {
             framework: Framework::Cargo,
             verify: "cargo test".into(),
+            build: String::new(),
+            options: Vec::new(),
             prepare: if depends {
                 "cargo fetch".into()
             } else {

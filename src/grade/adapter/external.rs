@@ -220,3 +220,115 @@ fn driver(suite: &Suite, id: &TestId, timeout: Duration) -> Call {
     call.room = Room::Driver;
     call
 }
+
+/// A proposal to test a repository from outside, where it declares a command line and is no library.
+/// How it installs and checks itself is as in `other`.
+pub(super) fn of_a_command_line(tree: Tree<'_>, other: Option<&Proposal>) -> Option<Proposal> {
+    let other = other?;
+    let programs: &[&str] = match other.framework {
+        Framework::Cargo if is_rust_program(tree) => &["cargo", "rustc", "cc"],
+        Framework::Node if is_node_program(tree) => &["node"],
+        Framework::Pytest | Framework::Unittest if is_python_program(tree) => &["python3"],
+        _ => return None,
+    };
+    // The build step has no home folder; what `prepare` fetched is found by name.
+    let home = if other.prepare.is_empty() {
+        ""
+    } else {
+        "CARGO_HOME=/prepared/cargo "
+    };
+    let build = match other.framework {
+        Framework::Cargo => format!("{home}cargo build --offline"),
+        _ => String::new(),
+    };
+    Some(Proposal {
+        framework: Framework::External,
+        build,
+        tests: External
+            .default_tests()
+            .iter()
+            .map(ToString::to_string)
+            .collect(),
+        options: programs.iter().map(ToString::to_string).collect(),
+        ..other.clone()
+    })
+}
+
+fn is_rust_program(tree: Tree<'_>) -> bool {
+    tree.has("src/main.rs") && !tree.has("src/lib.rs")
+}
+
+fn is_node_program(tree: Tree<'_>) -> bool {
+    let package = tree.text("package.json");
+    let package = package.and_then(|text| serde_json::from_str::<serde_json::Value>(&text).ok());
+    package.is_some_and(|package| {
+        let has = |key: &str| package.get(key).is_some();
+        has("bin") && !has("main") && !has("exports")
+    })
+}
+
+/// Python packages can be imported whether they are meant to be or not: what counts is the script.
+fn is_python_program(tree: Tree<'_>) -> bool {
+    let project = tree.text("pyproject.toml");
+    let project = project.and_then(|text| text.parse::<toml::Table>().ok());
+    let scripts = project
+        .as_ref()
+        .and_then(|project| project.get("project")?.get("scripts"));
+    scripts
+        .and_then(toml::Value::as_table)
+        .is_some_and(|scripts| !scripts.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::grade::detect_framework;
+
+    fn detected(files: &[(&str, &str)]) -> Framework {
+        let paths: Vec<String> = files.iter().map(|(path, _)| (*path).to_owned()).collect();
+        let read = |path: &str| {
+            let found = files.iter().find(|(have, _)| *have == path);
+            found.map(|(_, text)| text.as_bytes().to_vec())
+        };
+        let tree = Tree {
+            paths: &paths,
+            read: &read,
+        };
+        detect_framework(tree).unwrap().framework
+    }
+
+    #[test]
+    fn a_command_line_is_tested_from_outside_and_a_library_is_not() {
+        let package = ("Cargo.toml", "[package]\nname = \"x\"\n");
+        let (main, lib) = (("src/main.rs", ""), ("src/lib.rs", ""));
+        let node = |rest: &str| {
+            format!("{{\"scripts\": {{\"test\": \"node --test\"}}, \"bin\": \"x.js\"{rest}}}")
+        };
+        let python = ("tests/test_x.py", "def test_x():\n    pass\n");
+        let script = "[project]\nname = \"x\"\n[project.scripts]\nx = \"x:main\"\n";
+        let rows = [
+            (detected(&[package, main]), Framework::External),
+            (detected(&[package, main, lib]), Framework::Cargo),
+            (detected(&[package, lib]), Framework::Cargo),
+            (
+                detected(&[("package.json", &node(""))]),
+                Framework::External,
+            ),
+            (
+                detected(&[("package.json", &node(", \"main\": \"x.js\""))]),
+                Framework::Node,
+            ),
+            (
+                detected(&[python, ("pyproject.toml", script)]),
+                Framework::External,
+            ),
+            (
+                detected(&[python, ("pyproject.toml", "[project]\nname = \"x\"\n")]),
+                Framework::Pytest,
+            ),
+        ];
+        for (found, expected) in rows {
+            assert_eq!(found, expected);
+        }
+    }
+}

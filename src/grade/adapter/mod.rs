@@ -58,8 +58,12 @@ pub struct Proposal {
     pub verify: String,
     /// How dependencies are fetched; empty is not at all.
     pub prepare: String,
+    /// How it is built; empty is not at all.
+    pub build: String,
     /// Where tests lie.
     pub tests: Vec<String>,
+    /// Runner options.
+    pub options: Vec<String>,
 }
 
 /// Sentinels behind tests of the suite, in one process.
@@ -190,9 +194,12 @@ pub const ALL: [Framework; 7] = [
     Framework::Exec,
 ];
 
-/// The framework that a repository seems to use. `exec` fits any repository, so it is proposed only
+/// The framework that a repository seems to use; of what is a command line and no library, `external`,
+/// since nothing in it can bend those tests. `exec` fits any repository, so it is proposed only
 /// when nothing else fits and the caller wants a fallback.
 pub fn detect_framework(tree: Tree<'_>) -> Option<Proposal> {
-    ALL.iter()
-        .find_map(|framework| adapter(*framework).detect(tree))
+    let found = ALL
+        .iter()
+        .find_map(|framework| adapter(*framework).detect(tree));
+    external::of_a_command_line(tree, found.as_ref()).or(found)
 }

@@ -71,6 +71,8 @@ impl Adapter for Node {
         uses.then(|| Proposal {
             framework: Framework::Node,
             verify: "node --test".into(),
+            build: String::new(),
+            options: Vec::new(),
             prepare: if needs {
                 format!("{install} --ignore-scripts")
             } else {

@@ -413,6 +413,8 @@ pub(super) fn proposal(adapter: &dyn Adapter, tree: Tree<'_>, verify: &str) -> P
     Proposal {
         framework,
         verify: verify.into(),
+        build: String::new(),
+        options: Vec::new(),
         prepare: if needs {
             format!("pip install{}{runner}{editable}", lists.concat())
         } else {

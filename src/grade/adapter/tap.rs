@@ -47,6 +47,8 @@ impl Adapter for Tap {
         uses.then(|| Proposal {
             framework: Framework::Tap,
             verify: "prove -r t".into(),
+            build: String::new(),
+            options: Vec::new(),
             prepare: String::new(),
             tests: vec!["t/".into()],
         })

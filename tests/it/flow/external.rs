@@ -211,3 +211,36 @@ fn a_program_that_takes_the_place_of_our_side_is_still_only_the_program() {
         assert!(!grade.accepted, "{hostile}");
     }
 }
+
+#[test]
+fn the_cases_of_the_page_work_as_they_stand() {
+    let page = crate::docs::page("docs/reference/cases.md");
+    let cases = page.split("```toml\n").nth(1).unwrap();
+    let cases = cases.split("```").next().unwrap();
+    let program = "#!/bin/sh
+case $1 in
+  add) case $3 in *[!0-9]*) echo \"$3 is no number\" >&2; exit 2;; esac; echo $(($2 + $3));;
+  note) cat >> notes.txt;;
+esac
+";
+    let world = World::new(&[
+        ("calc.sh", "#!/bin/sh\nexit 0\n"),
+        ("hangar.toml", &config("external")),
+    ]);
+    let map = r#"{"format": 1, "criteria": {"c1": ["acceptance/x.toml > adds two numbers",
+        "acceptance/x.toml > refuses a word", "acceptance/x.toml > keeps what it was told"]},
+        "others": [], "sentinels": [], "notes": ""}"#;
+    world.script("writer", "writer/1/out/sealed/acceptance/x.toml", cases);
+    world.script("writer", "writer/1/out/sealed/criteria.json", map);
+    world.script("coder", "implementer/1/src/calc.sh", program);
+    let store = world.store();
+    let id = world.task(&store, "Calculate", &["as the page says"]);
+    let host = world.host();
+    drive(&host, &store, &id, None, Agents::Start).unwrap();
+    world.decide(&id, Action::Approve, "");
+    let stop = drive(&host, &store, &id, None, Agents::Start).unwrap();
+    assert!(matches!(stop, Stop::Delivered(_)), "{stop:?}");
+    let dossier = store.dossier(&id).unwrap();
+    let grade = dossier.grades[0].value();
+    assert_eq!((grade.counts.passed, grade.verdict), (3, Verdict::External));
+}
