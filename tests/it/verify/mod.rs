@@ -12,6 +12,7 @@ pub(crate) mod plot;
 mod policy;
 mod revisions;
 mod rewritten;
+mod rivals;
 pub(crate) mod second;
 mod tamper;
 mod whole;

@@ -37,6 +37,10 @@ pub(crate) fn compare(forged: &Forged, args: &[&str], answer: &Answer) {
     };
     let out = second(forged, &subject, &[]);
     let said = agrees(&log, &out, expected, &answer.text);
+    // Where it is undecided which policy stands, it reads no task.
+    if said.contains("fault: policy: ") {
+        return;
+    }
     for task in answer.json["tasks"].as_array().into_iter().flatten() {
         if let Some(line) = task["task"].as_str().and_then(|id| as_folded(forged, id)) {
             assert!(said.contains(&line), "no `{line}` in:\n{said}");

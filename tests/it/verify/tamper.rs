@@ -39,7 +39,7 @@ impl Forged {
         self.commit_tree(&tree, &tip, reference);
     }
 
-    fn tree(&self, lines: &[String]) -> String {
+    pub(crate) fn tree(&self, lines: &[String]) -> String {
         git_input(&self.dir(), &["mktree"], lines.join("\n").as_bytes())
     }
 
