@@ -1,11 +1,12 @@
 """Checks a repository that uses hangar without hangar: git and ssh-keygen do. Written from format.md alone; the
-tables of that page (rights, states, patterns, probes, frameworks) are read when this runs.
+tables of that page (rights, states, weights, patterns, probes, frameworks) are read when this runs.
 
     python3 docs/verify REPOSITORY TASK [ID]     is this delivered task acceptable? TASK is its whole id
     python3 docs/verify REPOSITORY --all [ID]    is there any fault? ID is the repository id that you were told
 
-Prints every fault. Exit status 0: none; 1: some, or nothing was accepted; 2: there is no answer. Not looked at:
-what is inside ciphertexts, limits, unknown fields, TOML outside the subset, what ssh-keygen does not check.
+Prints what each task came to, and every fault. Exit status 0: none; 1: some, or nothing was accepted; 2: there is
+no answer. Not looked at: what is inside ciphertexts, limits, unknown fields, TOML outside the subset, what ssh-keygen
+does not check, which heads this clone saw. While rival policies are undecided no task is read.
 Comments that stand alone are headings of format.md, below "Checking a task"."""
 import re, sys
 sys.dont_write_bytecode = True

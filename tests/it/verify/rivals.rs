@@ -130,9 +130,10 @@ fn the_root_keys_keep_one_of_two_rivals() {
         let divided = Divided::new();
         let forged = &divided.forged;
         forged.verify(&["--all"]).names("policy", "rival versions");
-        let (keep, aside) = match alices {
-            true => (&divided.alices, &divided.bobs),
-            false => (&divided.bobs, &divided.alices),
+        let (keep, aside) = if alices {
+            (&divided.alices, &divided.bobs)
+        } else {
+            (&divided.bobs, &divided.alices)
         };
         let stands = divided.resolve(keep, aside.digest, "alice", &[b""]);
         assert_eq!(
