@@ -261,6 +261,11 @@ fn frameworks_whose_tests_are_apart_are_those_without_company() {
         let apart = hangar::grade::adapter::tests_are_apart(framework);
         assert_eq!(company.is_none(), apart, "{framework}");
         let best = |sentinels| hangar::grade::adapter::best_verdict(framework, sentinels);
+        if framework == Framework::External {
+            // No code of the patch runs where outcomes are made: nothing to meet.
+            assert_eq!((best(false), best(true)), (Verdict::External, Verdict::External));
+            continue;
+        }
         assert!(best(false) <= Verdict::Report, "{framework}");
         assert_eq!(best(true) == Verdict::Crosschecked, !apart, "{framework}");
     }
