@@ -36,16 +36,19 @@ impl Repository {
 
     fn sync(&self, ids: &BTreeSet<ObjectId>) -> Result<(), Error> {
         let objects = self.inner.objects.store_ref().path();
-        if ids.len() > SYNC_EACH {
+        // The others are packed, or in an alternate.
+        let paths = ids.iter().map(|id| self.loose_path(*id));
+        let there = |path: &PathBuf| !matches!(path.try_exists(), Ok(false));
+        let paths: Vec<_> = paths.filter(there).collect();
+        if paths.len() > SYNC_EACH {
             let dir = File::open(objects).map_err(file("open", objects))?;
             return rustix::fs::syncfs(&dir).map_err(file("sync", objects));
         }
         let mut folders = BTreeSet::new();
-        for id in ids {
-            let path = self.loose_path(*id);
+        for path in paths {
             match File::open(&path) {
                 Ok(object) => object.sync_all().map_err(file("sync", &path))?,
-                // Packed, or in an alternate.
+                // It was packed just now.
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
                 Err(error) => return Err(file("sync", &path)(error)),
             }
