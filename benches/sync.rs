@@ -6,6 +6,8 @@
 mod anchor;
 #[path = "common/git.rs"]
 mod git;
+#[path = "common/hub.rs"]
+mod hub;
 #[path = "../tests/it/common/policy.rs"]
 mod policy;
 #[path = "common/tasks.rs"]
@@ -13,46 +15,22 @@ mod tasks;
 
 use criterion::{BatchSize, BenchmarkId, Criterion};
 use hangar::git::Repository;
-use hangar::model::event::Change;
 use hangar::model::ids::TaskId;
-use hangar::store::Store;
-use hangar::store::identity::Identity;
-use hangar::store::sync::{Report, Wanted, sync};
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
-use tasks::{EVENTS, Lying, Scene, clock};
+use tasks::{EVENTS, Lying, Scene};
 
-/// A repository, a hub that has the same, and a clone of it that has synced.
+/// A repository, a hub that has the same, and which task changes next.
 struct Shared {
     scene: Scene,
     hub: PathBuf,
     next: Cell<usize>,
 }
 
-fn open(dir: &Path) -> Store {
-    let repo = Repository::discover(dir).expect("it is a repository");
-    Store::open(repo, clock()).expect("it has a policy")
-}
-
-fn run(dir: &Path, hub: &Path) -> Report {
-    let wanted = Wanted {
-        remote: hub.to_str().expect("a plain path"),
-        timeout: Duration::from_secs(600),
-        push: true,
-        prefix: None,
-    };
-    let (_, report) = sync(open(dir), &wanted).expect("it syncs");
-    assert!(report.is_whole(), "{report:?}");
-    report
-}
-
 impl Shared {
     fn new(count: usize, lying: Lying) -> Self {
         let scene = Scene::new(count, lying);
-        let hub = scene.path("hub.git");
-        git::run(&scene.repo, &["clone", "-q", "--mirror", ".", "../hub.git"]);
-        run(&scene.repo, &hub);
+        let hub = hub::mirror(&scene);
         if lying == Lying::Packed {
             git::run(&scene.repo, &["pack-refs", "--all"]);
         }
@@ -68,25 +46,8 @@ impl Shared {
         let at = self.next.get();
         self.next.set(at + 1);
         let id = self.scene.tasks[at * 7 % self.scene.tasks.len()].clone();
-        let store = self.scene.store();
-        let alice = Identity::of(&store.policy, self.scene.person.signer()).expect("she is known");
-        let text = "a remark".to_owned();
-        let change = |_: &_| Ok(vec![Change::Comment { text: text.clone() }]);
-        let done = store.change_task(&id, &alice, change);
-        done.expect("it is written");
+        hub::remark(&self.scene, &id);
         id
-    }
-
-    /// A repository that knows the policy and nothing else; it is empty before.
-    fn newcomer(&self) -> tempfile::TempDir {
-        let dir = tempfile::tempdir_in(self.hub.parent().expect("a folder")).expect("a folder");
-        git::run(dir.path(), &["init", "-q"]);
-        let hub = self.hub.to_str().expect("a plain path");
-        git::run(
-            dir.path(),
-            &["fetch", "-q", hub, "refs/hangar/policy:refs/hangar/policy"],
-        );
-        dir
     }
 }
 
@@ -95,7 +56,7 @@ fn idle(criterion: &mut Criterion, shared: &Shared, name: &str) {
     let mut group = criterion.benchmark_group("sync-idle");
     group.bench_function(BenchmarkId::new("hangar", name), |bencher| {
         bencher.iter(|| {
-            let report = run(&shared.scene.repo, &shared.hub);
+            let report = hub::run(&shared.scene.repo, &shared.hub);
             assert!(report.pushed.is_empty() && report.fetched.is_empty());
         });
     });
@@ -133,7 +94,7 @@ fn one(criterion: &mut Criterion, shared: &Shared, name: &str) {
     let mut group = criterion.benchmark_group("sync-push-one");
     group.bench_function(BenchmarkId::new("hangar", name), |bencher| {
         let push = |_| {
-            let report = run(&shared.scene.repo, &shared.hub);
+            let report = hub::run(&shared.scene.repo, &shared.hub);
             assert_eq!(report.pushed.len(), 1);
         };
         bencher.iter_batched(|| shared.change(), push, BatchSize::PerIteration);
@@ -154,11 +115,11 @@ fn first(criterion: &mut Criterion, shared: &Shared, name: &str, count: usize) {
     let mut group = criterion.benchmark_group("sync-first");
     group.bench_function(BenchmarkId::new("hangar", name), |bencher| {
         let take = |dir: tempfile::TempDir| {
-            let report = run(dir.path(), &shared.hub);
+            let report = hub::run(dir.path(), &shared.hub);
             assert_eq!(report.fetched.len(), count);
             dir
         };
-        bencher.iter_batched(|| shared.newcomer(), take, BatchSize::PerIteration);
+        bencher.iter_batched(|| hub::newcomer(&shared.hub), take, BatchSize::PerIteration);
     });
     group.bench_function(BenchmarkId::new("anchor-git-fetch", name), |bencher| {
         let take = |dir: tempfile::TempDir| {
@@ -169,7 +130,7 @@ fn first(criterion: &mut Criterion, shared: &Shared, name: &str, count: usize) {
             );
             dir
         };
-        bencher.iter_batched(|| shared.newcomer(), take, BatchSize::PerIteration);
+        bencher.iter_batched(|| hub::newcomer(&shared.hub), take, BatchSize::PerIteration);
     });
     group.finish();
 }

@@ -24,10 +24,16 @@ pub(crate) fn run(dir: &Path, args: &[&str]) {
 /// one pack. Loose objects would be written one by one, which takes much longer.
 pub(crate) fn import(dir: &Path, stream: &[u8]) {
     run(dir, &["init", "-q", "-b", "main", "."]);
+    import_with(dir, &[], stream);
+}
+
+/// The same for a repository that is there, with more options.
+pub(crate) fn import_with(dir: &Path, options: &[&str], stream: &[u8]) {
     let settings = ["-c", "fastimport.unpackLimit=0"];
     let mut command = command(dir, &settings);
     command
         .args(["fast-import", "--quiet"])
+        .args(options)
         .stdin(Stdio::piped());
     let mut child = command.spawn().expect("git starts");
     let mut stdin = child.stdin.take().expect("it is a pipe");

@@ -60,6 +60,11 @@ pub(crate) struct Scene {
 
 /// The change that makes a task.
 pub(crate) fn create(title: &str, base: Result<Option<ObjectId>, Error>) -> Change {
+    keyed(title, "", base)
+}
+
+/// The same for a task with an external key.
+pub(crate) fn keyed(title: &str, key: &str, base: Result<Option<ObjectId>, Error>) -> Change {
     Change::Create {
         title: title.to_owned(),
         mandate: "Subtraction is missing. It belongs beside addition.".to_owned(),
@@ -72,7 +77,7 @@ pub(crate) fn create(title: &str, base: Result<Option<ObjectId>, Error>) -> Chan
         priority: 5,
         base: base.expect("HEAD is read").expect("there is a commit"),
         base_branch: "main".to_owned(),
-        external: String::new(),
+        external: key.to_owned(),
         tags: Vec::new(),
         requester: "alice".parse().expect("it is a name"),
     }
@@ -84,7 +89,7 @@ pub(crate) fn clock() -> Clock {
 }
 
 impl Scene {
-    /// Makes one with `count` tasks.
+    /// Makes one with `count` live tasks.
     pub(crate) fn new(count: usize, lying: Lying) -> Self {
         let dir = tempfile::tempdir().expect("a temporary folder");
         let repo = dir.path().join("repo");
@@ -129,7 +134,7 @@ impl Scene {
         let worker = Identity::of(&store.policy, worker.signer()).expect("it is known");
         let mut stream = Vec::new();
         for index in 0..count {
-            let mut line = Line::new(&store, &mut stream, index);
+            let mut line = Line::new(&store, &mut stream, index, None);
             let title = format!("Task {index}");
             line.add(&alice, create(&title, store.repo.head()));
             line.add(&alice, Change::Enqueue);
@@ -184,20 +189,31 @@ impl Scene {
     }
 }
 
+/// Where a task is imported that gets no ref of its own.
+pub(crate) const SCRATCH: &str = "refs/scratch";
+
 /// The events of one task, each knowing the one before.
-struct Line<'a> {
+pub(crate) struct Line<'a> {
     store: &'a Store,
+    /// Where the task gets no ref of its own, the mark of its last commit.
+    scratch: Option<usize>,
     stream: &'a mut Vec<u8>,
     index: usize,
-    task: Option<TaskId>,
+    pub(crate) task: Option<TaskId>,
     seen: Vec<Digest>,
     last: (Vec<u8>, Vec<u8>),
 }
 
 impl<'a> Line<'a> {
-    fn new(store: &'a Store, stream: &'a mut Vec<u8>, index: usize) -> Self {
+    pub(crate) fn new(
+        store: &'a Store,
+        stream: &'a mut Vec<u8>,
+        index: usize,
+        scratch: Option<usize>,
+    ) -> Self {
         Self {
             store,
+            scratch,
             stream,
             index,
             task: None,
@@ -206,7 +222,7 @@ impl<'a> Line<'a> {
         }
     }
 
-    fn add(&mut self, by: &Identity<'_>, change: Change) {
+    pub(crate) fn add(&mut self, by: &Identity<'_>, change: Change) {
         let event = Event {
             format: codec::FORMAT,
             repo: self.store.policy.repo(),
@@ -220,9 +236,18 @@ impl<'a> Line<'a> {
         self.seen = vec![Digest::of(&bytes)];
         let task = self.task.get_or_insert_with(|| TaskId::of_creation(&bytes));
         let signature = by.sign(Namespace::Event, &bytes).expect("it is signed");
-        let reference = self.store.layout.task(task);
+        let mut reference = self.store.layout.task(task);
+        let mut mark = String::new();
+        if let Some(number) = self.scratch {
+            SCRATCH.clone_into(&mut reference);
+            // A later commit takes the mark over.
+            mark = format!("mark :{number}\n");
+            if event.task.is_none() {
+                let _ = writeln!(self.stream, "reset {SCRATCH}\n");
+            }
+        }
         let head = format!(
-            "commit {reference}\ncommitter alice <alice@hangar.invalid> 1700000000 +0000\ndata 2\nc\n"
+            "commit {reference}\n{mark}committer alice <alice@hangar.invalid> 1700000000 +0000\ndata 2\nc\n"
         );
         self.stream.extend_from_slice(head.as_bytes());
         for (name, bytes) in [("event.toml", &bytes), ("event.sig", &signature)] {
