@@ -41,7 +41,10 @@ pub fn live(store: &Store) -> Result<Vec<(Tip, String)>, Error> {
     let ids: BTreeSet<&TaskId> = refs.iter().map(|(id, _)| id).collect();
     book.keys.retain(|id, _| ids.contains(id));
     let shrunk = book.keys.len() < known;
-    if add(store, &mut book, &refs)? || shrunk {
+    let unknown: Vec<_> = unread(&book, refs.clone()).collect();
+    let new = read(store, &unknown)?;
+    if shrunk || !new.is_empty() {
+        book.keys.extend(new);
         shelf.keep(LIVE, &book);
     }
     let key = |(id, _): &Tip| book.keys.get(id).cloned().unwrap_or_default();
@@ -55,15 +58,26 @@ pub fn live(store: &Store) -> Result<Vec<(Tip, String)>, Error> {
 pub(crate) fn archived(store: &Store, key: &str) -> Result<Vec<Tip>, Error> {
     let shelf = Shelf::open(store);
     let key = key.to_ascii_lowercase();
-    let mut found = Vec::new();
+    let mut archives = Vec::new();
+    let mut unknown = Vec::new();
     for (name, head) in store.repo.list_refs(&store.layout.archives())? {
-        let own = store.layout.own(&name).unwrap_or_default();
-        let mut book = shelf.book(own);
+        let book = shelf.book(&name);
         let (tree, new) = store.archive_since(head, book.tree)?;
+        unknown.extend(unread(&book, new));
+        archives.push((name, tree, book));
+    }
+    let mut by_archive: BTreeMap<String, Vec<(TaskId, String)>> = BTreeMap::new();
+    for (id, key) in read(store, &unknown)? {
+        let of = by_archive.entry(store.layout.archive(&id)).or_default();
+        of.push((id, key));
+    }
+    let mut found = Vec::new();
+    for (name, tree, mut book) in archives {
         if book.tree != Some(tree) {
-            add(store, &mut book, &new)?;
+            book.keys
+                .extend(by_archive.remove(&name).unwrap_or_default());
             book.tree = Some(tree);
-            shelf.keep(own, &book);
+            shelf.keep(&name, &book);
         }
         let fits = book.keys.into_iter().filter(|(_, own)| *own == key);
         for (id, _) in fits {
@@ -76,19 +90,20 @@ pub(crate) fn archived(store: &Store, key: &str) -> Result<Vec<Tip>, Error> {
     Ok(found)
 }
 
-/// Adds the keys of tasks that are not in the book. Whether there were any.
-fn add(store: &Store, book: &mut Book, tasks: &[Tip]) -> Result<bool, Error> {
-    let new = tasks.iter().filter(|(id, _)| !book.keys.contains_key(id));
-    let new: Vec<&Tip> = new.collect();
-    let read = |store: &Store, tip: &&Tip| Ok::<_, Error>(key_of(store, tip));
-    let keys = store.map_all(&new, read, &mut |_| {})?;
-    let read = new.iter().zip(keys);
-    let read: Vec<_> = read
-        .filter_map(|(tip, key)| Some((tip.0.clone(), key?)))
-        .collect();
-    let any = !read.is_empty();
-    book.keys.extend(read);
-    Ok(any)
+/// Those that are not in the book.
+fn unread(book: &Book, tasks: Vec<Tip>) -> impl Iterator<Item = Tip> {
+    let new = tasks.into_iter();
+    new.filter(|(id, _)| !book.keys.contains_key(id))
+}
+
+/// The keys of these tasks, of those that have one event that made them.
+fn read(store: &Store, tasks: &[Tip]) -> Result<BTreeMap<TaskId, String>, Error> {
+    let key = |store: &Store, tip: &Tip| Ok::<_, Error>(key_of(store, tip));
+    let keys = store.map_all(tasks, key, &mut |_| {})?;
+    let read = tasks.iter().zip(keys);
+    Ok(read
+        .filter_map(|((id, _), key)| Some((id.clone(), key?)))
+        .collect())
 }
 
 /// What the event says that made the task, in lowercase; `None` where it can't be found.

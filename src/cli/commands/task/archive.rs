@@ -13,9 +13,9 @@ Examples:
 
 /// Move ended tasks out of the way
 ///
-/// Their refs are folded into a few that no fetch or push has to look at; they are found by id,
-/// shown and verified as before, and a retry or a comment brings one back. Without TASK, those that
-/// ended as long ago as the policy says (`hangar policy edit --archive-days`); `hangar sync` does
+/// Their refs are folded into a few that no fetch or push has to look at; they are found by id and
+/// by key, shown and verified as before, and a retry or a comment brings one back. Without TASK, those
+/// that ended as long ago as the policy says (`hangar policy edit --archive-days`); `hangar sync` does
 /// that by itself once a day.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
