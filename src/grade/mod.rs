@@ -15,5 +15,6 @@ pub mod manifest;
 pub mod protect;
 pub mod report;
 pub mod suite;
+pub mod weak;
 
 pub use adapter::{Adapter, adapter, detect_framework};

@@ -177,6 +177,30 @@ fn a_test_that_moves_is_shown_although_no_file_differs() {
 }
 
 #[test]
+fn the_card_says_what_is_worth_a_second_look_and_blocks_nothing() {
+    let place = Place::new();
+    let map = ["--map", "c1=tests/sub.sh"];
+    seal(&place, &map);
+    let card = place.json("review", &["review", "KAN-1"], 0);
+    assert!(card.get("findings").is_none(), "{card}");
+
+    let hidden = place.env.root().join("hidden/tests/sub.sh");
+    let text = fs::read_to_string(&hidden).unwrap();
+    fs::write(&hidden, text.replacen('\n', "\nsleep 0\n", 1)).unwrap();
+    seal(&place, &map);
+    let card = place.json("review", &["review", "KAN-1"], 0);
+    let found = &card["findings"][0];
+    assert_eq!(
+        (&found["kind"], &found["about"]),
+        (&"clock".into(), &"tests/sub.sh".into())
+    );
+    let card = place.env.hangar(&place.dir, &["review", "KAN-1"]).success();
+    let line = "Worth a second look\n  tests/sub.sh: reads the clock or waits (`sleep`)\n";
+    assert!(card.stdout.contains(line), "{card}");
+    place.approve();
+}
+
+#[test]
 fn a_stale_text_is_run_again_and_several_that_wait_are_listed() {
     let place = Place::new();
     place.seal();

@@ -263,7 +263,10 @@ fn frameworks_whose_tests_are_apart_are_those_without_company() {
         let best = |sentinels| hangar::grade::adapter::best_verdict(framework, sentinels);
         if framework == Framework::External {
             // No code of the patch runs where outcomes are made: nothing to meet.
-            assert_eq!((best(false), best(true)), (Verdict::External, Verdict::External));
+            assert_eq!(
+                (best(false), best(true)),
+                (Verdict::External, Verdict::External)
+            );
             continue;
         }
         assert!(best(false) <= Verdict::Report, "{framework}");

@@ -7,12 +7,13 @@ use super::transcript::{Turn, transcript};
 use crate::app::{Error, Here, keys, landed, sync};
 use crate::flow;
 use crate::flow::version::{self, Opened};
+use crate::grade::weak::{self, Finding, OnBase};
 use crate::model::digest::Digest;
 use crate::model::event::Criterion;
 use crate::model::ids::{Alias, TaskId};
 use crate::model::manifest::{BaseStatus, Counts, Manifest, Writer};
 use crate::model::object_id::ObjectId;
-use crate::model::outcome::FailureClass;
+use crate::model::outcome::{FailureClass, TestId};
 use crate::model::plan::Plan;
 use crate::model::policy::{Actor, Role};
 use crate::store::Store;
@@ -53,6 +54,9 @@ pub struct Card {
     pub others: Vec<CardTest>,
     /// Sentinels by id.
     pub sentinels: Vec<String>,
+    /// What is worth a second look before signing. Hints, which block nothing.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub findings: Vec<Finding>,
     /// Numbers.
     pub counts: Counts,
     /// Sealed files with their size in bytes.
@@ -297,10 +301,30 @@ struct Beside {
     unlanded: Option<String>,
 }
 
+/// How strong the tests look.
+fn findings(manifest: &Manifest, opened: &Opened) -> Vec<Finding> {
+    let aliases = opened.criteria.aliases();
+    let base = |id: &TestId| {
+        let alias = aliases.get(id)?;
+        let row = manifest.base_check.iter().find(|row| row.alias == *alias)?;
+        Some(OnBase {
+            status: row.status,
+            class: row.class,
+            flaky: row.flaky,
+        })
+    };
+    weak::findings(&weak::Version {
+        framework: manifest.plan.framework,
+        files: &opened.files(),
+        criteria: &opened.criteria,
+        base: &base,
+    })
+}
+
 fn card(dossier: &Dossier, seal: &Held<Manifest>, opened: &Opened, beside: Beside) -> Card {
     let (task, manifest) = (&dossier.history.task, seal.value());
     let aliases = opened.criteria.aliases();
-    let test = |id: &crate::model::outcome::TestId| {
+    let test = |id: &TestId| {
         let alias = aliases.get(id)?.clone();
         let row = manifest.base_check.iter().find(|row| row.alias == alias);
         Some(CardTest {
@@ -349,6 +373,7 @@ fn card(dossier: &Dossier, seal: &Held<Manifest>, opened: &Opened, beside: Besid
             .iter()
             .map(ToString::to_string)
             .collect(),
+        findings: findings(manifest, opened),
         counts: manifest.counts,
         files: opened
             .payload

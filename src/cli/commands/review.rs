@@ -9,6 +9,7 @@ use crate::base::words::count;
 use crate::cli::args::MaybeTaskArg;
 use crate::cli::{CliError, ExitStatus, context::Context};
 use crate::grade::adapter::best_verdict;
+use crate::grade::weak::Finding;
 use crate::model::manifest::{BaseStatus, Writer};
 use crate::ui::{Label, Printer, escape, paint};
 use clap::Args;
@@ -247,6 +248,17 @@ fn head(card: &Card) -> Vec<String> {
     if !card.others.is_empty() {
         out.extend([String::new(), paint(Label::Heading, "Other tests")]);
         out.extend(card.others.iter().map(line));
+    }
+    if !card.findings.is_empty() {
+        out.extend([String::new(), paint(Label::Heading, "Worth a second look")]);
+        let line = |one: &Finding| {
+            format!(
+                "  {}: {}",
+                escape::line(&one.about),
+                escape::line(&one.says)
+            )
+        };
+        out.extend(card.findings.iter().map(line));
     }
     rest(card, &mut out);
     out

@@ -201,6 +201,13 @@ impl Step {
         }
     }
 
+    /// How many things are expected beside that it ends well.
+    pub(in crate::grade) fn expectations(&self) -> usize {
+        let exit = usize::from(!self.exit.is_success());
+        let streams = self.stdout.iter().chain(&self.stderr).count();
+        exit + streams + self.files.len()
+    }
+
     /// Whether the program lies in the tree.
     pub(in crate::grade) fn is_of_the_tree(&self) -> bool {
         self.run

@@ -31,6 +31,11 @@ impl Default for Exit {
 }
 
 impl Exit {
+    /// Whether only 0 will do.
+    pub(super) fn is_success(&self) -> bool {
+        matches!(self, Self::One(0))
+    }
+
     pub(super) fn holds(&self, status: i32) -> bool {
         match self {
             Self::One(one) => *one == status,
