@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
+use crate::{evidence_attacks, grade_sandboxed};
 use hangar::base::redact::Secret;
 use hangar::grade::adapter::{Adapter, Listing, adapter};
 use hangar::grade::call::{Call, End, Layout, Raw, Tools};
@@ -248,12 +249,19 @@ impl Case<'_> {
         (bench, criteria)
     }
 
-    /// Grades a patch with plain processes: the suite alone, then the sentinels among all others.
+    /// Grades a patch with plain processes, or in a sandbox where that is recorded: the suite alone,
+    /// then the sentinels among all others.
     pub(crate) fn grade(&self, patch: &[File<'_>]) -> Judgement {
-        self.grade_with(|bench, ids, make| {
-            bench.lay(patch, true);
-            (bench.finish(ids, make(&bench.suite)), true)
-        })
+        let judgement = if evidence_attacks::recorded() {
+            grade_sandboxed::grade(self, patch)
+        } else {
+            self.grade_with(|bench, ids, make| {
+                bench.lay(patch, true);
+                (bench.finish(ids, make(&bench.suite)), true)
+            })
+        };
+        evidence_attacks::record(self.framework, &judgement);
+        judgement
     }
 
     /// Grades with another way to run the calls for a suite. It tells whether the sealed files stayed

@@ -161,10 +161,10 @@ fn files(bench: &Bench, suite: &Suite) -> Vec<LaidFile> {
     let scripts = scripts
         .iter()
         .map(|script| laid(&script.path, script.text.as_bytes(), 0o444));
-    let sealed = suite
-        .files
-        .iter()
-        .map(|file| laid(&suite.inside(&file.path), file.text.expose(), 0o444));
+    let sealed = suite.files.iter().map(|file| {
+        let mode = if file.executable { 0o555 } else { 0o444 };
+        laid(&suite.inside(&file.path), file.text.expose(), mode)
+    });
     scripts.chain(sealed).collect()
 }
 
@@ -204,7 +204,7 @@ fn raw(step: StepOutcome) -> Raw {
     }
 }
 
-fn grade(case: &Case<'_>, patch: &[File<'_>]) -> Judgement {
+pub(crate) fn grade(case: &Case<'_>, patch: &[File<'_>]) -> Judgement {
     case.grade_with(|bench, ids, make| {
         bench.lay(patch, false);
         run(bench, ids, make)

@@ -31,6 +31,7 @@ mod docs_concepts;
 mod docs_effects;
 mod docs_example;
 mod docs_format;
+mod evidence_attacks;
 mod evidence_prepare;
 mod flow;
 mod git;
