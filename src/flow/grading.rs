@@ -13,7 +13,7 @@ use crate::base::random;
 use crate::base::words;
 use crate::grade::adapter::adapter;
 use crate::grade::call::Layout;
-use crate::grade::judge::{self, Canary, Evidence, Judgement};
+use crate::grade::judge::{self, Canary, Evidence, Judgement, Reason};
 use crate::grade::protect::{GradedTree, Protection, graded_tree};
 use crate::grade::report::RunReport;
 use crate::grade::suite::Suite;
@@ -93,7 +93,7 @@ pub fn examine(
         .collect();
     let canary_found = holds_canary(store, opened, subject, artifacts)?;
     if canary_found {
-        let reason = "the patch or an artifact holds the mark of the hidden tests".to_owned();
+        let reason = Reason::CanaryHit.to_string();
         return Ok(Findings::refused(reason, touched, true, started));
     }
     if !touched.is_empty() {

@@ -119,7 +119,10 @@ pub enum Reason {
     #[error("the patch changes {}", count(*.0, "protected path", "protected paths"))]
     Touched(usize),
     /// A canary was found.
-    #[error("the patch or an artifact holds the mark of the hidden tests")]
+    #[error(
+        "the patch or an artifact holds the mark of the hidden tests: somebody has read them; have new \
+         ones sealed (`hangar task retry TASK --from writing`)"
+    )]
     CanaryHit,
     /// The scan did not run.
     #[error("nothing was scanned for the mark of the hidden tests")]
