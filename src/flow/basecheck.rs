@@ -104,7 +104,7 @@ impl Ground {
         if calls.is_empty() {
             return Ok(());
         }
-        let ran = bench.run(&suite, calls)?;
+        let ran = bench.run(&suite, &calls)?;
         match bench
             .adapter()
             .read_preflight(&suite, &ran.calls)
@@ -248,7 +248,7 @@ fn list(bench: &Bench<'_>, suite: &Suite) -> Result<Listed, Error> {
         Listing::Known(ids) => Ok(Some(ids.into_iter().collect())),
         Listing::OnlyByRunning => Ok(None),
         Listing::Ask(call) => {
-            let ran = bench.run(suite, vec![call])?;
+            let ran = bench.run(suite, &[call])?;
             let Some((call, raw)) = ran.calls.first() else {
                 return Err(Error::missing(
                     "the tests could not be listed",
@@ -269,6 +269,6 @@ fn run(bench: &Bench<'_>, suite: &Suite, ids: &[TestId]) -> Result<RunReport, Er
         return Ok(RunReport::default());
     }
     let calls = bench.adapter().run(suite, ids);
-    let ran = bench.run(suite, calls)?;
+    let ran = bench.run(suite, &calls)?;
     Ok(bench.adapter().read(suite, ids, &ran.calls))
 }

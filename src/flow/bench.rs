@@ -106,7 +106,7 @@ impl Bench<'_> {
     }
 
     /// Runs calls, each in the sandbox that it asks for; sealed files are laid last.
-    pub fn run(&self, suite: &Suite, calls: Vec<Call>) -> Result<Ran, Error> {
+    pub fn run(&self, suite: &Suite, calls: &[Call]) -> Result<Ran, Error> {
         self.run_checked(suite, calls, &BTreeMap::new())
     }
 
@@ -115,7 +115,7 @@ impl Bench<'_> {
     pub fn run_checked(
         &self,
         suite: &Suite,
-        calls: Vec<Call>,
+        calls: &[Call],
         before: &BTreeMap<Vec<u8>, Digest>,
     ) -> Result<Ran, Error> {
         let started = Instant::now();
@@ -125,7 +125,7 @@ impl Bench<'_> {
             tree_intact: true,
             wall: Duration::ZERO,
         };
-        for together in apart(&calls) {
+        for together in apart(calls) {
             let left = suite.timeout().saturating_sub(started.elapsed());
             if left.is_zero() {
                 break;

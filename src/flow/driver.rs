@@ -48,7 +48,7 @@ pub(super) fn run(bench: &Bench<'_>, suite: &Suite, call: &Call) -> Result<Raw, 
         }
         cancel.set();
         let beside = beside.join();
-        let died = |_| unconnected(io::Error::other("a thread of hangar died"));
+        let died = |_| unconnected(&io::Error::other("a thread of hangar died"));
         both(ended?, beside.map_err(died)?)
     })
 }
@@ -166,9 +166,9 @@ struct Line {
 
 impl Line {
     fn new() -> Result<Self, Error> {
-        let folder = Folder::new("line", 0o700).map_err(unconnected)?;
+        let folder = Folder::new("line", 0o700).map_err(|error| unconnected(&error))?;
         let (near, far) = (folder.path().join("near"), folder.path().join("far"));
-        let listen = |path: &Path| UnixListener::bind(path).map_err(unconnected);
+        let listen = |path: &Path| UnixListener::bind(path).map_err(|error| unconnected(&error));
         let (from_driver, from_code) = (listen(&near)?, listen(&far)?);
         let (waiting, taken) = mpsc::sync_channel(WAITING);
         let ended = Arc::new(AtomicBool::new(false));
@@ -231,7 +231,7 @@ fn join(near: &UnixStream, far: &UnixStream) {
     let _ = far.shutdown(Shutdown::Both);
 }
 
-fn unconnected(error: io::Error) -> Error {
+fn unconnected(error: &io::Error) -> Error {
     Error::missing(
         format!("the two sandboxes can't be connected: {error}"),
         "look at the folder for temporary files, then run the command again",

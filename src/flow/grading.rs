@@ -263,7 +263,7 @@ impl<'a> Stage<'a> {
             words::count(expected.len(), "hidden test", "hidden tests")
         ));
         let before = self.before();
-        let first = bench.run_checked(&self.suite, calls, &before)?;
+        let first = bench.run_checked(&self.suite, &calls, &before)?;
         let report = framework.read(&self.suite, &expected, &first.calls);
         let (sentinels, second) = self.sentinels(&bench, &expected, &before)?;
         let (company, third) = self.company(&bench, &report, &before)?;
@@ -304,7 +304,7 @@ impl<'a> Stage<'a> {
         ids.extend(shuffled(expected).into_iter().take(SAMPLE));
         let ids = shuffled(&ids);
         let calls = bench.adapter().run(&self.suite, &ids);
-        let ran = bench.run_checked(&self.suite, calls, before)?;
+        let ran = bench.run_checked(&self.suite, &calls, before)?;
         let report = bench.adapter().read(&self.suite, &ids, &ran.calls);
         Ok((Some(report), Some(ran)))
     }
@@ -328,8 +328,8 @@ impl<'a> Stage<'a> {
         if sentinels.is_empty() || company.is_empty() {
             return Ok((Some(Vec::new()), None));
         }
-        let calls = company.iter().map(|one| one.call.clone()).collect();
-        let ran = bench.run_checked(&self.suite, calls, before)?;
+        let calls: Vec<_> = company.iter().map(|one| one.call.clone()).collect();
+        let ran = bench.run_checked(&self.suite, &calls, before)?;
         let reports = company
             .iter()
             .enumerate()

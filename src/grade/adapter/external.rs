@@ -6,7 +6,7 @@
 use super::{Adapter, Company, Listing, Missing, Proposal, Unlistable, exec};
 use crate::grade::call::{Call, Layout, Raw, Room, Script, Tool};
 use crate::grade::external::{self, Case, Step};
-use crate::grade::manifest::Tree;
+use crate::grade::manifest::{Tree, has_extension};
 use crate::grade::report::{Builder, Fault, RunReport};
 use crate::grade::suite::Suite;
 use crate::model::outcome::{Outcome, TestId, Verdict};
@@ -170,7 +170,7 @@ fn drivers(suite: &Suite) -> impl Iterator<Item = TestId> {
 
 /// Whether a sealed file holds cases.
 fn is_case_file(path: &str) -> bool {
-    path.ends_with(".toml")
+    has_extension(path, "toml")
 }
 
 /// The cases of all sealed files, in their order.

@@ -132,10 +132,9 @@ impl Written {
         let files = files.collect::<Result<_, String>>()?;
         let steps = self.steps.into_iter().map(|step| step.filled(&values));
         let steps: Vec<Step> = steps.collect::<Result<_, String>>()?;
-        if let Some((_, before)) = steps.split_last() {
-            if before.iter().any(|step| !step.files.is_empty()) {
-                return Err("`files` are looked at after the last step: expect them there".into());
-            }
+        let before = steps.split_last().map_or(&[][..], |(_, before)| before);
+        if before.iter().any(|step| !step.files.is_empty()) {
+            return Err("`files` are looked at after the last step: expect them there".into());
         }
         Ok(Case { id, steps, files })
     }

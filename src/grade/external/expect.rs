@@ -97,7 +97,7 @@ impl Matcher {
         conditions.matches = conditions
             .matches
             .as_ref()
-            .map(|text| values::fill_with(text, values, |value| regex::escape(value)));
+            .map(|text| values::fill_with(text, values, regex::escape));
         conditions.check()
     }
 

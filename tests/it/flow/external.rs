@@ -194,7 +194,7 @@ fn driven(calc: &str) -> Grade {
 #[test]
 fn a_driver_of_ones_own_tests_from_a_sandbox_of_its_own() {
     let grade = driven(HONEST);
-    assert!(grade.accepted, "{:?}", grade);
+    assert!(grade.accepted, "{grade:?}");
     assert_eq!(grade.verdict, Verdict::External);
     assert!(grade.trust >= Trust::Sealed, "{:?}", grade.sandbox);
 }

@@ -37,7 +37,7 @@ pub fn main(mut args: impl Iterator<Item = OsString>) -> ExitCode {
         let _ = line.set_nodelay(true);
         match receive(&line) {
             Ok(Some((asked, content))) => {
-                thread::spawn(move || serve(Line::new(line), asked, &content));
+                thread::spawn(move || serve(&Line::new(line), asked, &content));
             }
             _ => return ExitCode::SUCCESS,
         }
@@ -68,15 +68,15 @@ impl Line {
     }
 }
 
-fn serve(line: Line, asked: u8, content: &[u8]) {
+fn serve(line: &Line, asked: u8, content: &[u8]) {
     match asked {
         kind::RUN => run(line, content),
-        kind::DIAL => dial(&line, Path::new(OsStr::from_bytes(content))),
+        kind::DIAL => dial(line, Path::new(OsStr::from_bytes(content))),
         _ => line.end(NOT_EXECUTABLE),
     }
 }
 
-fn run(line: Line, content: &[u8]) {
+fn run(line: &Line, content: &[u8]) {
     let mut args = content.split(|byte| *byte == 0).map(OsStr::from_bytes);
     let program = Path::new(args.next().unwrap_or_default());
     let mut command = process::command(program);
@@ -88,7 +88,7 @@ fn run(line: Line, content: &[u8]) {
         .stderr(Stdio::piped())
         .process_group(0);
     match process::spawn(&mut command) {
-        Ok(child) => line.end(attended(&line, child)),
+        Ok(child) => line.end(attended(line, child)),
         Err(error) => {
             let text = format!("{}: {error}\n", program.display());
             let _ = line.send(kind::ERR, text.as_bytes());
