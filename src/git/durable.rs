@@ -63,6 +63,37 @@ impl Repository {
         Ok(())
     }
 
+    /// Puts on disk whatever was written to the file system of the repository.
+    pub(super) fn sync_everything(&self) -> Result<(), Error> {
+        let path = self.common_dir();
+        let dir = File::open(path).map_err(file("open", path))?;
+        rustix::fs::syncfs(&dir).map_err(file("sync", path))
+    }
+
+    /// Takes away refs below a folder (`refs/x/`) whose files a power cut left empty. Only for refs that
+    /// somebody else has as well. Whether there were any.
+    pub fn drop_torn_refs(&self, prefix: &str) -> Result<bool, Error> {
+        let mut open = vec![self.common_dir().join(prefix)];
+        let mut any = false;
+        while let Some(folder) = open.pop() {
+            let entries = std::fs::read_dir(&folder).map_err(file("read", &folder))?;
+            for entry in entries.flatten() {
+                let path = entry.path();
+                let Ok(meta) = std::fs::symlink_metadata(&path) else {
+                    continue;
+                };
+                let lock = path.extension().is_some_and(|end| end == "lock");
+                if meta.is_dir() {
+                    open.push(path);
+                } else if meta.is_file() && meta.len() == 0 && !lock {
+                    std::fs::remove_file(&path).map_err(file("remove", &path))?;
+                    any = true;
+                }
+            }
+        }
+        Ok(any)
+    }
+
     fn loose_path(&self, id: ObjectId) -> PathBuf {
         let hex = id.to_string();
         let (folder, rest) = hex.split_at(2);

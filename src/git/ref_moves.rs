@@ -5,14 +5,13 @@
 //! that is killed in between leaves every ref as it was or moved. Must not know what a ref is for.
 
 use super::durable::SYNC_EACH;
-use super::error::{Error, file};
+use super::error::Error;
 use super::refs::{Expected, Failure, PATIENCE, commit, edit, full_name, wait};
 use super::repository::Repository;
 use crate::model::object_id::ObjectId;
 use gix::lock::acquire::Fail;
 use gix::refs::FullName;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
 use std::time::Instant;
 
 /// One ref that moves, or comes into being.
@@ -169,8 +168,6 @@ impl Repository {
         if open.len() <= SYNC_EACH {
             return open.iter().try_for_each(|(name, _)| self.sync_lock(name));
         }
-        let path = self.common_dir();
-        let dir = File::open(path).map_err(file("open", path))?;
-        rustix::fs::syncfs(&dir).map_err(file("sync", path))
+        self.sync_everything()
     }
 }

@@ -4,6 +4,7 @@
 //! Refspecs are always given in full; nothing is pruned, no tag follows, no configured refspec or
 //! maintenance runs.
 
+use super::durable::SYNC_EACH;
 use super::error::{Error, show};
 use super::program::{Git, hide_password, message};
 use super::refs::{Expected, check_ref_name};
@@ -79,14 +80,21 @@ impl Repository {
 
     /// Fetches by these refspecs (`+refs/hangar/*:refs/hangar-remote/origin/*`) and nothing else.
     /// Every object is checked before it is taken in, comes whole also into a partial clone, and is on
-    /// disk when this returns.
+    /// disk before a ref names it. The refs are on disk when this returns; a power cut before may
+    /// tear one ([`Repository::drop_torn_refs`]).
     pub fn fetch(&self, remote: &str, refspecs: &[&str], timeout: Duration) -> Result<(), Error> {
         check_remote(remote)?;
+        // Each of many refs by itself takes longer than everything else.
+        let many = refspecs.len() > SYNC_EACH || refspecs.iter().any(|spec| spec.contains('*'));
         let git = self
             .remote_git(timeout)
             .setting("transfer.fsckObjects=true")
             .setting("fetch.fsckObjects=true")
-            .setting("core.fsync=committed")
+            .setting(if many {
+                "core.fsync=objects,-reference"
+            } else {
+                "core.fsync=committed"
+            })
             .args([
                 "fetch",
                 "--quiet",
@@ -101,6 +109,9 @@ impl Repository {
                 remote,
             ]);
         talk(remote, timeout, git.args(refspecs))?;
+        if many {
+            self.sync_everything()?;
+        }
         self.refresh_packed(true)
     }
 

@@ -1,8 +1,10 @@
 //! What somebody who can push, without a key, does to the hub: it is named, and keeps nobody else from
 //! syncing anything else.
 
+use super::common::git::git_input;
 use super::common::hub::{Hub, task_ref};
 use std::fs;
+use std::path::Path;
 
 const EMPTY_TREE: &str = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
 
@@ -103,4 +105,88 @@ fn empty_commits_that_are_no_joins() {
 fn a_ref_in_the_way_of_others() {
     let act = |hub: &Hub, _: &str| set(hub, "refs/hangar/sealed", &head(hub, "main"));
     go_on(act, 0);
+}
+
+/// Refs of tasks that are nowhere, so many that they are not fetched name by name.
+fn many(hub: &Hub) {
+    let junk = hub.stranger(None, "run.toml", "x");
+    let id = |number: usize| {
+        let digits = format!("{number:04}").into_bytes().into_iter();
+        let letters: String = digits
+            .map(|digit| char::from(digit - b'0' + b'b'))
+            .collect();
+        format!("{letters:a>52}")
+    };
+    let line = |number| format!("create refs/hangar/runs/{} {junk}\n", id(number));
+    let lines: Vec<String> = (0..600).map(line).collect();
+    git_input(
+        &hub.bare,
+        &["update-ref", "--stdin"],
+        lines.concat().as_bytes(),
+    );
+}
+
+/// What the clone last saw of the hub.
+fn seen(hub: &Hub, dir: &Path, folder: &str) -> usize {
+    let place = format!("refs/hangar-remote/origin/{folder}");
+    let all = hub
+        .env
+        .git(dir, &["for-each-ref", "--format=%(refname)", &place]);
+    all.lines().count()
+}
+
+#[test]
+fn among_many_refs_one_that_git_refuses_or_that_is_in_the_way() {
+    let broken = |hub: &Hub, task: &str| {
+        let text = format!("tree {EMPTY_TREE}\nauthor x\n\nx\n");
+        let commit = object(hub, "commit", text.as_bytes());
+        fs::write(hub.bare.join(task_ref(task)), format!("{commit}\n")).unwrap();
+    };
+    let in_the_way = |hub: &Hub, _: &str| set(hub, "refs/hangar/sealed", &head(hub, "main"));
+    let nothing = |_: &Hub, _: &str| {};
+    let acts: [&dyn Fn(&Hub, &str); 3] = [&nothing, &broken, &in_the_way];
+    for act in acts {
+        let (hub, first) = Hub::new();
+        let task = hub.task(&first, "Attacked");
+        hub.sync(&first).success();
+        let second = hub.clone("second");
+        let other = hub.task(&first, "Other");
+        hub.sync(&first).success();
+        many(&hub);
+        act(&hub, &task);
+        let report = hub.sync(&second).exits(1).json();
+        assert_eq!(report["fetched"], serde_json::json!([task_ref(&other)]));
+        let left = report["not_applied"].as_array().unwrap().iter();
+        let (pending, odd): (Vec<_>, Vec<_>) = left.partition(|one| one["kind"] == "pending");
+        assert_eq!(pending.len(), 600);
+        let of_task = |one: &&serde_json::Value| one["ref"] == task_ref(&task);
+        assert!(odd.iter().all(of_task), "{odd:?}");
+        assert_eq!(seen(&hub, &second, "runs/"), 600);
+        // It would keep every sealed version away.
+        assert_eq!(seen(&hub, &second, "sealed"), 0);
+        assert_eq!(hub.show(&second, &task)["title"], "Attacked");
+    }
+}
+
+/// What a remote last showed is not worth waiting for the disk; a power cut may leave it empty.
+#[test]
+fn a_ref_of_the_remote_that_a_power_cut_left_empty() {
+    let (hub, first) = Hub::new();
+    let task = hub.task(&first, "Shared");
+    hub.sync(&first).success();
+    let second = hub.clone("second");
+    hub.edit(&first, &task, "Edited");
+    hub.sync(&first).success();
+    hub.env.git(&second, &["pack-refs", "--all"]);
+    let place = second.join(".git/refs/hangar-remote/origin/tasks");
+    fs::create_dir_all(&place).unwrap();
+    fs::write(place.join(&task), "").unwrap();
+    hub.sync(&second).success();
+    assert_eq!(hub.show(&second, &task)["title"], "Edited");
+    assert_eq!(hub.refs(&first), hub.refs(&second));
+    // One of our own is never taken away.
+    let own = second.join(".git").join(task_ref(&task));
+    fs::write(&own, "").unwrap();
+    assert_ne!(hub.sync(&second).code, Some(0));
+    assert!(own.exists());
 }

@@ -87,7 +87,8 @@ fn take_left(
             differing.push((kind, name.clone(), sides));
         }
     }
-    bring(store, wanted, there.prefix.other(), differing, report)
+    let from = (there.prefix.other(), false);
+    bring(store, wanted, from, differing, report)
 }
 
 fn plan_of(store: &Store, wanted: &Wanted<'_>, there: &There, to: Prefix) -> Result<Move, Error> {

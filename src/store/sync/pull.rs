@@ -5,7 +5,7 @@ use super::plan::{self, Relation, Sides, Step};
 use super::report::Report;
 use super::there::{self, Refs, There};
 use super::{Wanted, take, tracking};
-use crate::git::Expected;
+use crate::git::{self, Expected};
 use crate::model::object_id::ObjectId;
 use crate::store::chain::{self, MAX_POLICY, MAX_TAKEN};
 use crate::store::join::join;
@@ -31,7 +31,15 @@ pub(super) fn pull(
     let place = tracking(wanted.remote);
     let prefix = store.layout.prefix().to_owned();
     let prefix = prefix.as_str();
-    let shown: Refs = store.repo.list_refs(&place)?.into_iter().collect();
+    // A power cut may have torn what was just being noted.
+    let shown = store.repo.list_refs(&place);
+    let shown = match shown {
+        Err(git::Error::Store { .. }) if store.repo.drop_torn_refs(&place)? => {
+            store.repo.list_refs(&place)
+        }
+        other => other,
+    };
+    let shown: Refs = shown?.into_iter().collect();
     let before = |name: &str| {
         let own = name.strip_prefix(prefix)?;
         shown.get(&format!("{place}{own}")).copied()
@@ -55,14 +63,16 @@ pub(super) fn pull(
             None => drop(report.unknown.insert(there.name(store, name))),
         }
     }
-    bring(store, wanted, there.prefix, differing, report)
+    let ours = report.unknown.is_empty();
+    bring(store, wanted, (there.prefix, ours), differing, report)
 }
 
-/// Fetches these refs from below a prefix of the remote, and takes them.
+/// Fetches these refs from below a prefix of the remote, and takes them. `from` is that prefix, and
+/// whether nothing but refs of ours was seen below it.
 pub(super) fn bring(
     store: &Store,
     wanted: &Wanted<'_>,
-    from: Prefix,
+    from: (Prefix, bool),
     mut differing: Vec<Differing>,
     report: &mut Report,
 ) -> Result<Store, Error> {
@@ -122,7 +132,7 @@ pub(super) type Differing = (RefKind, String, Sides);
 fn fetch(
     store: &Store,
     wanted: &Wanted<'_>,
-    from: Prefix,
+    (from, ours): (Prefix, bool),
     differing: &[Differing],
     report: &mut Report,
 ) -> Result<(), Error> {
@@ -131,8 +141,30 @@ fn fetch(
         .filter(|(_, _, sides)| sides.there.is_some() && sides.there != sides.before)
         .map(|(_, name, _)| name.as_str())
         .collect();
+    // Git holds each name against each: one pattern for many is much quicker. Where that fails, the
+    // names tell what is wrong.
+    if new.len() > MANY && ours && fetch_all(store, wanted, from).is_ok() {
+        return Ok(());
+    }
     for names in new.chunks(MANY) {
         fetch_some(store, wanted, from, names, report)?;
+    }
+    Ok(())
+}
+
+/// Fetches everything below a prefix of the remote.
+fn fetch_all(store: &Store, wanted: &Wanted<'_>, from: Prefix) -> Result<(), Error> {
+    let place = tracking(wanted.remote);
+    let all = format!("+{}*:{place}*", from.as_str());
+    store.repo.fetch(wanted.remote, &[&all], wanted.timeout)?;
+    // What somebody put there just now must not stand in the way of a name of ours for ever.
+    let repo = store.repo.reopen()?;
+    for (name, id) in repo.list_refs(&place)? {
+        let own = name.strip_prefix(&place).unwrap_or_default();
+        let local = format!("{}{own}", store.layout.prefix());
+        if store.layout.kind_of(&local).is_none() {
+            repo.update_ref(&name, Expected::At(id), None, "sync")?;
+        }
     }
     Ok(())
 }
