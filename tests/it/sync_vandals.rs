@@ -144,7 +144,8 @@ fn among_many_refs_one_that_git_refuses_or_that_is_in_the_way() {
     };
     let in_the_way = |hub: &Hub, _: &str| set(hub, "refs/hangar/sealed", &head(hub, "main"));
     let nothing = |_: &Hub, _: &str| {};
-    let acts: [&dyn Fn(&Hub, &str); 3] = [&nothing, &broken, &in_the_way];
+    type Act<'a> = &'a dyn Fn(&Hub, &str);
+    let acts: [Act<'_>; 3] = [&nothing, &broken, &in_the_way];
     for act in acts {
         let (hub, first) = Hub::new();
         let task = hub.task(&first, "Attacked");
