@@ -7,7 +7,7 @@ use super::prepare::Prepared;
 use super::tools::Toolbox;
 use crate::base::redact::Secret;
 use crate::grade::adapter::{Adapter, adapter};
-use crate::grade::call::{Call, End, Hit, Layout, Raw, Room, Visit};
+use crate::grade::call::{Call, End, Hit, Layout, Left, Raw, Room, Visit};
 use crate::grade::suite::Suite;
 use crate::model::digest::Digest;
 use crate::model::plan::{Plan, PlanLimits};
@@ -277,16 +277,31 @@ fn inputs(suite: &Suite, visit: &Visit) -> Vec<LaidFile> {
 }
 
 /// Files that the last of these calls was to leave, by path relative to the root of the tree.
-fn kept(suite: &Suite, calls: &[Call], outcome: &Outcome) -> BTreeMap<String, Vec<u8>> {
+fn kept(suite: &Suite, calls: &[Call], outcome: &Outcome) -> BTreeMap<String, Left> {
     let visit = calls.last().and_then(of_code).into_iter();
     visit
         .flat_map(|visit| &visit.kept)
         .filter_map(|path| {
             let inside = inside_key(&suite.layout, path.as_bytes());
-            let file = outcome.collected.iter().find(|file| file.path == inside)?;
-            Some((path.clone(), file.bytes.expose().to_vec()))
+            let file = outcome.collected.iter().find(|file| file.path == inside);
+            let left = match file {
+                Some(file) => Left::File(file.bytes.expose().to_vec()),
+                None if stands(outcome, &inside) => Left::Other,
+                None => return None,
+            };
+            Some((path.clone(), left))
         })
         .collect()
+}
+
+/// Whether anything was found at `path` or below it.
+fn stands(outcome: &Outcome, path: &[u8]) -> bool {
+    let collected = outcome.collected.iter().map(|file| &file.path);
+    let left_out = outcome.not_collected.iter().map(|(path, _)| path);
+    collected.chain(left_out).any(|found| {
+        let below = found.strip_prefix(path);
+        below.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
+    })
 }
 
 /// A fault of the sandbox without the path it names: inside, names are chosen by the patch or are

@@ -126,6 +126,15 @@ pub enum Hit {
     Time,
 }
 
+/// What stands at a path after a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Left {
+    /// A regular file.
+    File(Vec<u8>),
+    /// A folder, a link, a special file, or a file too large to look at.
+    Other,
+}
+
 /// What a call left.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Raw {
@@ -138,8 +147,8 @@ pub struct Raw {
     /// What was written to descriptor 3, read to its end after every process was dead. Empty where
     /// no channel was asked for.
     pub channel: Vec<u8>,
-    /// Files that [`Visit::kept`] named, where they were regular files of a moderate size.
-    pub files: BTreeMap<String, Vec<u8>>,
+    /// What stood where [`Visit::kept`] asked for a file; a path where nothing was is not in it.
+    pub files: BTreeMap<String, Left>,
     /// Bounds hit.
     pub hits: Vec<Hit>,
 }

@@ -141,7 +141,8 @@ pub struct Spec {
 }
 
 /// A folder inside whose files are handed back through memory. Links are never followed; what is
-/// neither a regular file nor a folder is named in [`Outcome::not_collected`].
+/// neither a regular file nor a folder is named in [`Outcome::not_collected`], and so is this folder
+/// itself where it is there without any of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Collect {
     /// Absolute folder inside.

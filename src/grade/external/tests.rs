@@ -1,5 +1,5 @@
 use super::*;
-use crate::grade::call::{End, Raw};
+use crate::grade::call::{End, Hit, Left, Raw};
 use crate::model::outcome::{FailureClass, Outcome};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -74,9 +74,27 @@ fn every_condition_holds_for_what_it_says_and_for_nothing_else() {
         assert_eq!(passes(expected, raw), holds, "{expected}");
     }
     let mut left = raw(0, "");
-    left.files.insert("a".into(), b"x".to_vec());
+    left.files.insert("a".into(), Left::File(b"x".to_vec()));
     assert!(passes("files = { a = \"x\" }", &left));
     assert!(!passes("files = { a = { absent = true } }", &left));
+}
+
+#[test]
+fn what_is_no_file_is_there_and_holds_no_text() {
+    let mut left = raw(0, "");
+    left.files.insert("a".into(), Left::Other);
+    for expected in ["{ absent = true }", "\"\"", "{ lacks = [\"x\"] }"] {
+        assert!(!passes(&format!("files = {{ a = {expected} }}"), &left));
+    }
+}
+
+#[test]
+fn a_stream_that_was_cut_is_no_ground_to_pass() {
+    let mut cut = raw(0, "one\n");
+    assert!(passes("stdout = { lacks = [\"two\"] }", &cut));
+    cut.hits.push(Hit::Output);
+    assert!(!passes("stdout = { lacks = [\"two\"] }", &cut));
+    assert!(!passes("", &cut));
 }
 
 #[test]

@@ -86,6 +86,8 @@ pub(super) enum Found {
         /// Whether its owner may execute it.
         executable: bool,
     },
+    /// The folder that the walk begins in.
+    Top,
     /// A link and its target text.
     Link(Vec<u8>),
     /// A device, socket or FIFO.
@@ -105,13 +107,17 @@ pub(super) fn walk(
     let relative: &[u8] = if relative.is_empty() { b"." } else { relative };
     match tree::open_folder(root, relative) {
         Ok(folder) => {
+            see(name, Found::Top)?;
             let mut walker = Walker { entries: 0, see };
             walker.folder(&folder, name.strip_suffix(b"/").unwrap_or(name), 0)
         }
         Err(Errno::NOENT) => Ok(()),
         Err(Errno::NOTDIR) => {
-            // A single file.
-            let (folder, last) = tree::parent(root, path, Ground::Foreign)?;
+            // A single file, or a file where a folder above it should be: then there is nothing.
+            let (folder, last) = match tree::parent(root, path, Ground::Foreign) {
+                Err(fault) if fault.blocked => return Ok(()),
+                found => found?,
+            };
             let mut walker = Walker { entries: 0, see };
             let last =
                 std::ffi::CString::new(last).map_err(|_| Fault::blocked("read back", path))?;
@@ -225,7 +231,7 @@ pub(super) fn hash(
             }
             Found::Link(target) => Sha256::digest(&target).into(),
             // What has no hash is not what it was: the caller sees it missing.
-            Found::Special | Found::Cut(_) => return Ok(()),
+            Found::Top | Found::Special | Found::Cut(_) => return Ok(()),
         };
         report(path, digest)
     })
@@ -239,27 +245,37 @@ pub(super) fn collect(
     leave: &mut dyn FnMut(&[u8], &str) -> Done,
 ) -> Result<(), Fault> {
     let (mut files, mut total) = (0usize, 0u64);
-    walk(root, &wanted.path, &mut |path, found| match found {
-        Found::Link(_) => leave(path, "a symbolic link"),
-        Found::Special => leave(path, "a special file"),
-        Found::Cut(reason) => leave(path, reason),
-        Found::File { size, .. } if size > wanted.max_file => leave(path, "too large"),
-        Found::File { .. } if files >= wanted.max_files => leave(path, "too many files"),
-        Found::File { size, .. } if total.saturating_add(size) > wanted.max_total => {
-            leave(path, "too much together")
+    // A folder with nothing to hand back is there all the same.
+    let mut empty = false;
+    walk(root, &wanted.path, &mut |path, found| {
+        empty = matches!(found, Found::Top);
+        match found {
+            Found::Top => Ok(()),
+            Found::Link(_) => leave(path, "a symbolic link"),
+            Found::Special => leave(path, "a special file"),
+            Found::Cut(reason) => leave(path, reason),
+            Found::File { size, .. } if size > wanted.max_file => leave(path, "too large"),
+            Found::File { .. } if files >= wanted.max_files => leave(path, "too many files"),
+            Found::File { size, .. } if total.saturating_add(size) > wanted.max_total => {
+                leave(path, "too much together")
+            }
+            Found::File {
+                file,
+                size,
+                executable,
+            } => {
+                let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or_default() + 1);
+                let read = file.take(size).read_to_end(&mut bytes);
+                let bytes = Secret::new(bytes);
+                read.doing("collect what the programs left")?;
+                files += 1;
+                total += size;
+                give(path, executable, bytes)
+            }
         }
-        Found::File {
-            file,
-            size,
-            executable,
-        } => {
-            let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or_default() + 1);
-            let read = file.take(size).read_to_end(&mut bytes);
-            let bytes = Secret::new(bytes);
-            read.doing("collect what the programs left")?;
-            files += 1;
-            total += size;
-            give(path, executable, bytes)
-        }
-    })
+    })?;
+    if empty {
+        leave(wanted.path.as_os_str().as_bytes(), "a folder without files")?;
+    }
+    Ok(())
 }

@@ -59,19 +59,25 @@ const HONEST: &str =
 
 /// Grades of a first round with `patch` and an honest second one.
 fn grades(patch: &str) -> Vec<Grade> {
+    let files = [
+        ("acceptance/calc.toml", CASES),
+        ("acceptance/sentinel.toml", SENTINEL),
+        ("criteria.json", MAP),
+    ];
+    grades_with(&files, patch, HONEST)
+}
+
+/// Grades by these sealed files of a first round with `patch`, and of a second with `honest`.
+fn grades_with(sealed: &[(&str, &str)], patch: &str, honest: &str) -> Vec<Grade> {
     let world = World::new(&[
         ("calc.sh", "#!/bin/sh\necho 0\n"),
         ("hangar.toml", &config("external")),
     ]);
-    for (path, text) in [
-        ("acceptance/calc.toml", CASES),
-        ("acceptance/sentinel.toml", SENTINEL),
-        ("criteria.json", MAP),
-    ] {
+    for (path, text) in sealed {
         world.script("writer", &format!("writer/1/out/sealed/{path}"), text);
     }
     world.script("coder", "implementer/1/src/calc.sh", patch);
-    world.script("coder", "implementer/2/src/calc.sh", HONEST);
+    world.script("coder", "implementer/2/src/calc.sh", honest);
     let store = world.store();
     let id = world.task(&store, "Subtract", &["calc.sh 5 3 prints 2"]);
     let host = world.host();
@@ -113,6 +119,40 @@ fn a_program_that_looks_for_what_is_expected_finds_nothing() {
         let grades = grades(patch);
         assert_eq!(grades.len(), 2);
         assert!(!grades[0].accepted);
+        assert!(grades[1].accepted, "{:?}", grades[1].reasons);
+    }
+}
+
+const FORGET: &str = r#"
+format = 1
+[[case]]
+name = "forgets"
+files = { "kept/secret.txt" = "password\n" }
+[[case.step]]
+run = ["./calc.sh", "5", "3"]
+stdout = { lacks = ["password"], contains = ["2"] }
+files = { "kept/secret.txt" = { absent = true } }
+"#;
+
+#[test]
+fn what_still_stands_there_is_not_absent_and_what_was_cut_is_not_clean() {
+    let map = r#"{"format": 1, "criteria": {"c1": ["acceptance/calc.toml > forgets"]}}"#;
+    let files = [("acceptance/calc.toml", FORGET), ("criteria.json", map)];
+    for hostile in [
+        "mv kept/secret.txt other; ln -s ../other kept/secret.txt; echo 2",
+        "rm kept/secret.txt; ln -s nowhere kept/secret.txt; echo 2",
+        "rm kept/secret.txt; mkfifo kept/secret.txt; echo 2",
+        "rm kept/secret.txt; mkdir -p kept/secret.txt/a; echo 2",
+        "rm kept/secret.txt; mkdir kept/secret.txt; cp calc.sh kept/secret.txt; echo 2",
+        "truncate -s 100M kept/secret.txt; echo 2",
+        "mv kept other; ln -s other kept; echo 2",
+        "rm kept/secret.txt; echo 2; head -c 70M /dev/zero; echo password",
+    ] {
+        // A file where a folder was leaves nothing below it.
+        let honest = "#!/bin/sh\nrm -r kept\necho 2 | tee kept\n";
+        let grades = grades_with(&files, &format!("#!/bin/sh\n{hostile}\n"), honest);
+        assert_eq!(grades.len(), 2, "{hostile}");
+        assert!(!grades[0].accepted, "{hostile}");
         assert!(grades[1].accepted, "{:?}", grades[1].reasons);
     }
 }

@@ -368,15 +368,27 @@ fn collected_files_come_back_through_memory() {
         assert_eq!(run(collect(5, 100, 1)).0.len(), 1);
         assert_eq!(run(collect(5, 6, 100)).0.len(), 1);
     }
-    // A folder that never was gives nothing.
-    let spec = Spec {
-        collect: vec![collect(1, 1, 1)],
-        steps: vec![sh("ln -s /etc /tmp/out")],
-        ..spec()
-    };
-    let outcome = Who::Us.run(&spec).unwrap();
-    assert!(outcome.collected.is_empty());
-    assert_eq!(outcome.not_collected.len(), 1);
+    // A folder that never was gives nothing, and neither does what is below a file; a link or a folder
+    // that holds no file is told from that.
+    for (script, found) in [
+        ("true", 0),
+        ("echo > /tmp/out", 0),
+        ("ln -s /etc /tmp/out", 1),
+        ("mkdir -p /tmp/out/in", 1),
+    ] {
+        let mut wanted = collect(1, 1, 1);
+        if script.contains("echo") {
+            wanted.path.push("below");
+        }
+        let spec = Spec {
+            collect: vec![wanted],
+            steps: vec![sh(script)],
+            ..spec()
+        };
+        let outcome = Who::Us.run(&spec).unwrap();
+        assert!(outcome.collected.is_empty());
+        assert_eq!(outcome.not_collected.len(), found, "{script}");
+    }
 }
 
 #[test]
