@@ -2,6 +2,7 @@
 
 pub mod add;
 pub mod change;
+mod differences;
 pub mod edit;
 mod rivals;
 pub mod take;
@@ -13,14 +14,14 @@ use crate::model::ids::{Fingerprint, Principal};
 use crate::model::outcome::{Trust, Verdict};
 use crate::model::plan::Framework;
 use crate::model::policy::{MachineRole, Policy, Role};
-use crate::model::reduction::Why;
+use crate::model::reduction::{Why, read_list};
 use crate::store::archive::due::DEFAULT_DAYS;
 use crate::store::policy::{Tally, followed, policy_of};
 use crate::store::proposal::Proposal;
 use crate::store::{Store, reduce};
 use crate::trust::PublicKey;
 use change::{LeftOutView, NeedView};
-use rivals::aside;
+use differences::changes;
 pub(super) use rivals::rivals;
 pub use rivals::{RivalView, RivalsView, SetAsideView};
 use schemars::JsonSchema;
@@ -190,6 +191,12 @@ pub(super) fn proposal_view(
 ) -> Result<ProposalView, Error> {
     let after = policy_of(&proposal.draft)?;
     let before = followed(&store.policy, &proposal.draft)?;
+    // The lists that the version brings along are not among the policy's yet.
+    let brought = proposal.draft.accepted.iter();
+    let brought: BTreeMap<Digest, BTreeSet<Digest>> = brought
+        .filter_map(|bytes| Some((Digest::of(bytes), read_list(bytes)?)))
+        .collect();
+    let lists = |digest| store.policy.list(digest).or_else(|| brought.get(&digest));
     Ok(ProposalView {
         digest: proposal.digest,
         needs: needs
@@ -197,7 +204,7 @@ pub(super) fn proposal_view(
             .filter(|need| !need.suffices())
             .map(change::need)
             .collect(),
-        changes: changes(before, &after),
+        changes: changes(before, &after, &lists),
         left_out: change::left_out(&reduce::left_out(store, &proposal.draft)?),
     })
 }
@@ -314,7 +321,7 @@ pub fn log(here: &Here) -> Result<PolicyLog, Error> {
             root: policy.root_digest,
             changes: before.map_or_else(
                 || vec!["founded".to_owned()],
-                |before| changes(before, policy),
+                |before| changes(before, policy, &|digest| store.policy.list(digest)),
             ),
         });
         before = Some(policy);
@@ -326,88 +333,6 @@ pub fn log(here: &Here) -> Result<PolicyLog, Error> {
         rivals: rivals(&store.policy),
         set_aside: rivals::set_aside(&store.policy),
     })
-}
-
-fn changes(before: &Policy, after: &Policy) -> Vec<String> {
-    let (old, new) = (holders(before), holders(after));
-    let removed = old
-        .iter()
-        .filter(|holder| !new.contains(holder))
-        .map(|holder| format!("- {holder}"));
-    let added = new
-        .iter()
-        .filter(|holder| !old.contains(holder))
-        .map(|holder| format!("+ {holder}"));
-    removed
-        .chain(added)
-        .chain(settings(before, after))
-        .chain(aside(before, after))
-        .collect()
-}
-
-/// What changed of thresholds, root keys, the arbiter and acceptance settings.
-fn settings(before: &Policy, after: &Policy) -> Vec<String> {
-    let (old, new) = (settings_of(before), settings_of(after));
-    let changed = new
-        .iter()
-        .filter(|(name, value)| old.get(*name) != Some(value));
-    let said = changed.map(|(name, value)| match old.get(name) {
-        Some(old) => format!("{name}: {old} → {value}"),
-        None => format!("+ {name}: {value}"),
-    });
-    let gone = old.keys().filter(|name| !new.contains_key(*name));
-    said.chain(gone.map(|name| format!("- {name}"))).collect()
-}
-
-fn settings_of(policy: &Policy) -> BTreeMap<String, String> {
-    let root = &policy.root;
-    let mut all = BTreeMap::new();
-    // What the document says, field by field, so that no setting can be forgotten here.
-    if let Ok(serde_json::Value::Object(fields)) = serde_json::to_value(&root.acceptance) {
-        all.extend(
-            fields
-                .into_iter()
-                .map(|(name, value)| (name, value.to_string())),
-        );
-    }
-    all.insert("root threshold".into(), root.thresholds.root.to_string());
-    all.insert(
-        "members threshold".into(),
-        root.thresholds.members.to_string(),
-    );
-    all.insert("arbiter".into(), policy.members.arbiter.clone());
-    let days = policy.members.archive_days.unwrap_or(DEFAULT_DAYS);
-    all.insert("archive_days".into(), days.to_string());
-    for key in &root.key {
-        if let Ok(print) = fingerprint(&key.public) {
-            let kind = if key.recovery { "recovery" } else { "ordinary" };
-            all.insert(
-                format!("root key of {} {print}", key.principal),
-                kind.into(),
-            );
-        }
-    }
-    all
-}
-
-/// `alice (admin) SHA256:…` for each key.
-fn holders(policy: &Policy) -> Vec<String> {
-    use crate::model::policy::Actor;
-    let line = |(text, actor): (String, Actor)| {
-        let key = fingerprint(&text).ok()?;
-        Some(match actor {
-            Actor::Person { name, role } => format!("{name} ({}) {key}", role_word(role)),
-            Actor::Machine { name, role, owner } => {
-                format!("{name} ({} of {owner}) {key}", machine_word(role))
-            }
-        })
-    };
-    policy
-        .members
-        .key_texts()
-        .into_iter()
-        .filter_map(line)
-        .collect()
 }
 
 /// The word for a role.

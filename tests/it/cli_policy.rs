@@ -414,6 +414,18 @@ fn junk_in_a_proposal_is_left_out_and_the_honest_signature_completes_it() {
 }
 
 #[test]
+fn a_recipient_that_is_no_key_of_the_person_is_said() {
+    let team = Team::new();
+    add_bob(&team, "approver");
+    let recipient = "age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p";
+    let add = ["policy", "add", "bob", "--recipient", recipient];
+    team.alice().hangar(&team.first, &add).success();
+    let log = team.alice().json(&team.first, &["policy", "log"]);
+    let changes = &log["versions"][0]["changes"];
+    assert_eq!(changes[0], format!("+ recipient of bob: {recipient}"));
+}
+
+#[test]
 fn a_grader_key_that_can_not_decrypt_is_refused() {
     let env = TestEnv::new();
     let dir = env.ready("repo");

@@ -290,6 +290,8 @@ fn a_key_that_was_retired_is_found_to_be_compromised_later() {
     parted.policy(&["remove", "bob", "--compromised"]);
     let entry = reduced(&parted);
     assert_eq!(entry["how"], "compromised");
+    let log = parted.policy(&["log"])["versions"][0]["changes"].to_string();
+    assert!(log.contains("compromised; 1 of its documents"), "{log}");
     // The course of his task stays, and what he signs later still does not count.
     assert_eq!(
         (&entry["since"], &entry["documents"]),
@@ -366,6 +368,14 @@ fn a_removal_that_waits_says_what_was_signed_meanwhile() {
     let remove = ["policy", "remove", "dave", "--retired", "--json"];
     let waits = alice.hangar(first, &remove).exits(6).json();
     assert_eq!(waits["left_out"], Value::Null, "{waits}");
+    // Whoever signs is told why the key goes, not only that it does.
+    team.sync();
+    let changes = |env: &TestEnv, dir: &Path| {
+        let view = json(env, dir, &["policy", "show", "--json"]);
+        view["proposals"][0]["changes"].to_string()
+    };
+    let said = changes(&team.bob, &team.second);
+    assert!(said.contains("retired; 0 of its documents"), "{said}");
     // dave does not know yet.
     let new = ["--offline", "task", "new", "Meanwhile", "--plain", "--json"];
     let task = json(&dave, &third, &new)["id"].as_str().unwrap().to_owned();
@@ -399,6 +409,8 @@ fn a_removal_that_waits_says_what_was_signed_meanwhile() {
     for (env, dir) in team.sides() {
         env.hangar(dir, &["sync"]);
     }
+    let said = changes(alice, first);
+    assert!(said.contains(&format!("{named} counts")), "{said}");
     let digest = waits["digest"].as_str().unwrap();
     alice.hangar(first, &["policy", "sign", digest]).success();
     let hers = log(alice, first);
