@@ -140,7 +140,9 @@ impl Adapter for External {
                 continue;
             };
             if outcome == Outcome::Environment {
-                builder.missing("a program that a case starts");
+                builder.missing(
+                    "a program that a case starts by its name (`options` under [grader] names it)",
+                );
             }
             builder.outcome(case.id.as_str(), outcome);
         }

@@ -166,6 +166,13 @@ impl Step {
         for path in self.files.keys() {
             relative(path)?;
         }
+        self.exit.check()?;
+        let mut streams = self.stdout.iter().chain(&self.stderr);
+        if streams.any(Matcher::is_absent) {
+            return Err(
+                "`absent` is for files: a stream is always there, `\"\"` is an empty one".into(),
+            );
+        }
         let matchers = self.stdout.iter_mut().chain(&mut self.stderr);
         for matcher in matchers.chain(self.files.values_mut()) {
             matcher.fill(values)?;

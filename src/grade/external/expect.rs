@@ -36,6 +36,19 @@ impl Exit {
         matches!(self, Self::One(0))
     }
 
+    /// Refuses what no program can end with.
+    pub(super) fn check(&self) -> Result<(), String> {
+        let fine = |status: &i32| (0..=255).contains(status);
+        let possible = match self {
+            Self::One(one) => fine(one),
+            Self::Any(any) => !any.is_empty() && any.iter().all(fine),
+            Self::Word(_) => true,
+        };
+        possible
+            .then_some(())
+            .ok_or_else(|| "an `exit` status is 0 to 255".into())
+    }
+
     pub(super) fn holds(&self, status: i32) -> bool {
         match self {
             Self::One(one) => *one == status,
@@ -99,6 +112,11 @@ impl Matcher {
             .as_ref()
             .map(|text| values::fill_with(text, values, regex::escape));
         conditions.check()
+    }
+
+    /// Whether it says that a file is not there.
+    pub(super) const fn is_absent(&self) -> bool {
+        matches!(self, Self::Conditions(conditions) if conditions.absent)
     }
 
     /// Whether bytes are as expected; `None` is a file that is not there.
