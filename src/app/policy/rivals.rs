@@ -54,11 +54,9 @@ pub(in crate::app) fn rivals(policy: &PolicyHistory) -> Vec<RivalsView> {
             version: claim.version,
             digest: claim.digest,
             signed: claim.signers.iter().cloned().collect(),
-            changes: before
-                .zip(of)
-                .map_or_else(Vec::new, |(before, of)| {
-                    changes(before, of, &|digest| policy.list(digest))
-                }),
+            changes: before.zip(of).map_or_else(Vec::new, |(before, of)| {
+                changes(before, of, &|digest| policy.list(digest))
+            }),
         }
     };
     let all = policy.rivals().iter();
