@@ -23,7 +23,7 @@ const SEALED: &[File<'_>] = &[
 ];
 const GOOD: File<'_> = ("add.sh", "echo $(($1 + $2))\n");
 
-fn case() -> Case<'static> {
+pub(crate) fn case() -> Case<'static> {
     Case {
         framework: Framework::Exec,
         base: BASE,

@@ -137,12 +137,21 @@ impl Bench {
         self.finish(ids, self.adapter().run(&self.suite, ids))
     }
 
-    fn finish(&self, ids: &[TestId], calls: Vec<Call>) -> RunReport {
-        let mut done = Vec::new();
-        for call in calls {
+    /// Runs tests. What they left.
+    pub(crate) fn start(&self, ids: &[TestId]) -> Vec<(Call, Raw)> {
+        Self::execute_all(self.adapter().run(&self.suite, ids))
+    }
+
+    fn execute_all(calls: Vec<Call>) -> Vec<(Call, Raw)> {
+        let run = |call: Call| {
             let raw = execute(&call);
-            done.push((call, raw));
-        }
+            (call, raw)
+        };
+        calls.into_iter().map(run).collect()
+    }
+
+    fn finish(&self, ids: &[TestId], calls: Vec<Call>) -> RunReport {
+        let done = Self::execute_all(calls);
         self.adapter().read(&self.suite, ids, &done)
     }
 }

@@ -16,7 +16,7 @@ const SEALED: &[File<'_>] = &[(
 )];
 const GOOD: &str = "add() { echo $(($1 + $2)); }\n";
 
-fn case() -> Case<'static> {
+pub(crate) fn case() -> Case<'static> {
     Case {
         framework: Framework::Tap,
         base: BASE,

@@ -38,6 +38,7 @@ mod git;
 mod grade_attacks_cargo;
 mod grade_attacks_node;
 mod grade_attacks_python;
+mod grade_conformance;
 mod grade_exec;
 mod grade_judge;
 mod grade_kit;
