@@ -20,6 +20,8 @@ pub enum Framework {
     Cargo,
     /// node --test
     Node,
+    /// mocha
+    Mocha,
     /// Any program that prints TAP
     Tap,
     /// Each sealed executable is one test
@@ -28,7 +30,7 @@ pub enum Framework {
     External,
 }
 
-super::outcome::text_form!(Framework: Pytest = "pytest", Unittest = "unittest", Cargo = "cargo", Node = "node", Tap = "tap", Exec = "exec", External = "external");
+super::outcome::text_form!(Framework: Pytest = "pytest", Unittest = "unittest", Cargo = "cargo", Node = "node", Mocha = "mocha", Tap = "tap", Exec = "exec", External = "external");
 
 /// Bounds on a grade. Sizes are texts such as `4G`, as in `hangar.toml`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -198,6 +198,14 @@ fn hangar_toml_is_tuned_to_the_framework_that_is_found() {
             ],
             "node",
         ),
+        (
+            "mocha",
+            &[
+                ("package.json", "{\"devDependencies\":{\"mocha\":\"11\"}}\n"),
+                ("test/a.js", "it('a', () => {});\n"),
+            ],
+            "mocha",
+        ),
         ("none", &[("README.md", "hello\n")], "exec"),
     ] {
         let dir = env.repo(name, files);

@@ -4,7 +4,9 @@
 //! What only one framework can be attacked by stands in its own file.
 
 use crate::grade_kit::{Case, File, id, word};
-use crate::{docs, grade_attacks_cargo, grade_attacks_node, grade_attacks_python};
+use crate::{
+    docs, grade_attacks_cargo, grade_attacks_js, grade_attacks_node, grade_attacks_python,
+};
 use crate::{grade_exec, grade_tap};
 use hangar::grade::adapter::{ALL, Listing, adapter, best_verdict, one_test};
 use hangar::grade::call::{Call, End, Hit, Raw};
@@ -54,6 +56,7 @@ fn specimen(framework: Framework) -> Specimen {
             skip: None,
         },
         Framework::Node => javascript(grade_attacks_node::case()),
+        Framework::Mocha => javascript(grade_attacks_js::case(framework)),
         Framework::Tap => Specimen {
             case: grade_tap::case(),
             path: "add.sh",

@@ -4,7 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 use crate::grade_kit::{Bench, Case, File, word};
-use crate::{grade_attacks_cargo, grade_attacks_node, grade_attacks_python};
+use crate::{grade_attacks_cargo, grade_attacks_js, grade_attacks_node, grade_attacks_python};
 use hangar::base::redact::Secret;
 use hangar::grade::call::{Call, End, Hit, Layout, Raw, Tools};
 use hangar::grade::judge::{Judgement, Void};
@@ -34,22 +34,26 @@ fn subjects() -> Vec<Subject> {
         good: grade_attacks_python::GOOD,
         wrong: grade_attacks_python::WRONG,
     };
-    vec![
+    let javascript = |case| Subject {
+        case,
+        path: "calc.mjs",
+        good: grade_attacks_node::GOOD,
+        wrong: grade_attacks_node::WRONG,
+    };
+    let mut subjects = vec![
         python(pytest),
         python(unittest),
-        Subject {
-            case: grade_attacks_node::case(),
-            path: "calc.mjs",
-            good: grade_attacks_node::GOOD,
-            wrong: grade_attacks_node::WRONG,
-        },
+        javascript(grade_attacks_node::case()),
         Subject {
             case: grade_attacks_cargo::case(),
             path: "src/lib.rs",
             good: grade_attacks_cargo::GOOD,
             wrong: grade_attacks_cargo::WRONG,
         },
-    ]
+    ];
+    let runners = grade_attacks_js::RUNNERS.into_iter();
+    subjects.extend(runners.map(grade_attacks_js::case).map(javascript));
+    subjects
 }
 
 /// The suite as it is inside: neutral paths, programs behind their shims; and what they need.
@@ -71,13 +75,19 @@ fn inside(suite: &Suite) -> (Suite, Vec<Mount>) {
             !folders.iter().any(|other| within(&other))
         })
         .collect();
-    let mounts = outer
+    let mut mounts: Vec<Mount> = outer
         .into_iter()
         .map(|folder| Mount::ReadOnly {
             host: folder.clone(),
             inside: folder.clone(),
         })
         .collect();
+    if grade_attacks_js::RUNNERS.contains(&suite.plan.framework) {
+        mounts.push(Mount::ReadOnly {
+            host: grade_attacks_js::modules(),
+            inside: "/node_modules".into(),
+        });
+    }
     (suite, mounts)
 }
 

@@ -91,6 +91,38 @@ fn proposed(files: &[File<'_>]) -> Option<(Framework, String, Vec<String>)> {
 }
 
 #[test]
+fn a_package_gets_the_runner_that_it_starts_or_depends_on() {
+    let rows = [
+        (
+            "\"scripts\": {\"test\": \"mocha --exit\"}",
+            Framework::Mocha,
+        ),
+        (
+            "\"devDependencies\": {\"mocha\": \"^11\"}",
+            Framework::Mocha,
+        ),
+        (
+            "\"scripts\": {\"test\": \"npm run unit\"}, \"devDependencies\": {\"mocha\": \"^11\"}",
+            Framework::Mocha,
+        ),
+        (
+            "\"scripts\": {\"test\": \"node --test\"}, \"devDependencies\": {\"mocha\": \"^11\"}",
+            Framework::Node,
+        ),
+    ];
+    for (rest, expected) in rows {
+        let package = format!("{{{rest}}}");
+        let files = [("package.json", package.as_str()), ("test/a.test.js", "")];
+        let (found, _, tests) = proposed(&files).expect("a runner is named");
+        assert_eq!(
+            (found, tests),
+            (expected, vec!["test/".to_owned()]),
+            "{rest}"
+        );
+    }
+}
+
+#[test]
 fn repositories_get_the_framework_that_they_use() {
     let (framework, prepare, tests) = proposed(&[
         ("requirements.txt", "pytest\n"),
@@ -120,8 +152,8 @@ fn repositories_get_the_framework_that_they_use() {
         (Framework::Node, vec!["test/".to_owned()])
     );
     assert!(prepare.starts_with("npm ci"), "{prepare}");
-    let jest = "{\"scripts\": {\"test\": \"jest\"}}";
-    assert_eq!(proposed(&[("package.json", jest), ("a.test.js", "")]), None);
+    let ava = "{\"scripts\": {\"test\": \"ava\"}}";
+    assert_eq!(proposed(&[("package.json", ava), ("a.test.js", "")]), None);
     let (framework, _, tests) = proposed(&[
         ("Cargo.toml", "[workspace]\n"),
         ("crates/a/Cargo.toml", "[package]\n"),

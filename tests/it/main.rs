@@ -36,6 +36,7 @@ mod evidence_prepare;
 mod flow;
 mod git;
 mod grade_attacks_cargo;
+mod grade_attacks_js;
 mod grade_attacks_node;
 mod grade_attacks_python;
 mod grade_conformance;

@@ -1,4 +1,4 @@
-//! What a file calls `node:test` and the functions in it: `const t = require("node:test")`,
+//! What a framework calls its functions, and what a file calls them: `const t = require("node:test")`,
 //! `import { test as t } from "node:test"` and the like.
 
 use super::js_scan::Token;
@@ -7,35 +7,74 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Most tokens of one import that are read.
 const MAX_IMPORT: usize = 200;
 
+/// What a framework calls its functions.
+#[derive(Debug)]
+pub(super) struct Dialect {
+    /// The module that they are imported from.
+    pub(super) module: &'static str,
+    tests: &'static [&'static str],
+    groups: &'static [&'static str],
+    /// Words behind a dot that leave the name where it is: `test.skip("x")`.
+    pub(super) chained: &'static [&'static str],
+    /// Words behind a dot that make tests of which only a run knows the names: `test.each(rows)("x")`.
+    pub(super) computed: &'static [&'static str],
+    /// Whether the first parameter of a callback makes tests: `test("x", t => t.test("y"))`.
+    pub(super) subtests: bool,
+}
+
+/// `node --test`.
+pub(super) const NODE: Dialect = Dialect {
+    module: "node:test",
+    tests: &["test", "it"],
+    groups: &["describe", "suite"],
+    chained: &["skip", "todo", "only"],
+    computed: &[],
+    subtests: true,
+};
+
+/// mocha with any of its own interfaces that name tests by calls.
+pub(super) const MOCHA: Dialect = Dialect {
+    module: "mocha",
+    tests: &["it", "specify", "test", "xit", "xspecify"],
+    groups: &["describe", "context", "suite", "xdescribe", "xcontext"],
+    chained: &["skip", "only"],
+    computed: &[],
+    subtests: false,
+};
+
+impl Dialect {
+    /// Whether a function makes a test (else a group).
+    pub(super) fn is_test(&self, function: &str) -> Option<bool> {
+        let is_test = self.tests.contains(&function);
+        (is_test || self.groups.contains(&function)).then_some(is_test)
+    }
+}
+
 /// Names that a file gives to the module and to its functions.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Names<'a> {
+    dialect: &'static Dialect,
     /// Names of the module; it is a function too, and calls `test`.
     pub(super) modules: BTreeSet<&'a str>,
     /// Names of its functions: whether they make a test (else a group).
     functions: BTreeMap<&'a str, bool>,
 }
 
-/// Whether a function of the module makes a test (else a group).
-pub(super) fn is_test(function: &str) -> Option<bool> {
-    match function {
-        "test" | "it" => Some(true),
-        "describe" | "suite" => Some(false),
-        _ => None,
-    }
-}
-
 type Tokens<'t, 'a> = &'t [(Token<'a>, usize)];
 
 impl<'a> Names<'a> {
     /// Reads the imports of a file.
-    pub(super) fn of_file(tokens: Tokens<'_, 'a>) -> Self {
-        let mut names = Self::default();
+    pub(super) fn of_file(tokens: Tokens<'_, 'a>, dialect: &'static Dialect) -> Self {
+        let mut names = Self {
+            dialect,
+            modules: BTreeSet::new(),
+            functions: BTreeMap::new(),
+        };
         for at in 0..tokens.len() {
             let Some((Token::Text(module), _)) = tokens.get(at) else {
                 continue;
             };
-            if module == "node:test" {
+            if module == dialect.module {
                 names.read(tokens, at);
             }
         }
@@ -63,7 +102,7 @@ impl<'a> Names<'a> {
             }
             return;
         }
-        // NAME = require("node:test"), perhaps `.test` behind it.
+        // NAME = require("MODULE"), perhaps `.test` behind it.
         let requires = mark(at.checked_sub(1), b'(') && word(at.checked_sub(2)) == Some("require");
         let Some(end) = at
             .checked_sub(3)
@@ -116,7 +155,7 @@ impl<'a> Names<'a> {
     fn function(&mut self, function: &str, name: &'a str) {
         if function == "default" {
             self.modules.insert(name);
-        } else if let Some(makes_test) = is_test(function) {
+        } else if let Some(makes_test) = self.dialect.is_test(function) {
             self.functions.insert(name, makes_test);
         }
     }

@@ -1,11 +1,11 @@
-//! Lists the tests of a `node:test` file by reading it: calls of `test`, `it`, `describe` and
-//! `suite` with a plain string as name, and of `t.test` inside them; also under another name that the
-//! file gives to `node:test` or to one of these.
+//! Lists the tests of a JavaScript file by reading it: calls of `test`, `it`, `describe` and what else a
+//! framework calls them, with a plain string as name, and where it has them of `t.test` inside; also
+//! under another name that the file gives to the framework's module or to one of these.
 //!
 //! No JavaScript parser: a scanner that knows strings, templates, comments, regular expressions and
 //! brackets. What it can't name it counts, so that the writer is told.
 
-use super::js_names::{Names, is_test};
+use super::js_names::{Dialect, Names};
 
 /// What a file holds.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -38,7 +38,7 @@ struct Scanner<'a> {
 const MAX_DEPTH: usize = 64;
 
 /// Reads a file.
-pub(super) fn scan(text: &str) -> Scan {
+pub(super) fn scan(text: &str, dialect: &'static Dialect) -> Scan {
     let mut scanner = Scanner {
         bytes: text.as_bytes(),
         text,
@@ -47,7 +47,7 @@ pub(super) fn scan(text: &str) -> Scan {
         tokens: Vec::new(),
     };
     scanner.code(0, None);
-    find(&scanner.tokens)
+    find(&scanner.tokens, dialect)
 }
 
 impl<'a> Scanner<'a> {
@@ -251,9 +251,17 @@ struct Open<'a> {
     context: Option<&'a str>,
 }
 
-fn find(tokens: &[(Token<'_>, usize)]) -> Scan {
+/// What is called at some place.
+enum Called {
+    /// A test or group that is named behind the bracket at `bracket`.
+    Named { is_test: bool, bracket: usize },
+    /// Tests of which only a run knows the names.
+    Computed,
+}
+
+fn find(tokens: &[(Token<'_>, usize)], dialect: &'static Dialect) -> Scan {
     let mut out = Scan::default();
-    let names = Names::of_file(tokens);
+    let names = Names::of_file(tokens, dialect);
     let mut open: Vec<Open<'_>> = Vec::new();
     let mut depth = 0_usize;
     let mut at = 0;
@@ -266,27 +274,29 @@ fn find(tokens: &[(Token<'_>, usize)]) -> Scan {
                     open.pop();
                 }
             }
-            Token::Word(word) => {
-                if let Some((is_test, bracket)) = call_at(tokens, at, word, &open, &names) {
-                    match tokens.get(bracket + 1).map(|(token, _)| token) {
-                        Some(Token::Text(name)) => {
-                            let names = open.iter().map(|call| call.name.clone());
-                            if is_test {
-                                out.tests.push(names.chain([name.clone()]).collect());
-                            }
-                            open.push(Open {
-                                depth,
-                                name: name.clone(),
-                                context: context(tokens, bracket + 2),
-                            });
+            Token::Word(word) => match call_at(tokens, at, word, &open, &names, dialect) {
+                Some(Called::Named { is_test, bracket }) => {
+                    if let Some((Token::Text(name), _)) = tokens.get(bracket + 1) {
+                        let names = open.iter().map(|call| call.name.clone());
+                        if is_test {
+                            out.tests.push(names.chain([name.clone()]).collect());
                         }
-                        _ => out.unnamed.push(*line),
+                        let parameter = || context(tokens, bracket + 2);
+                        open.push(Open {
+                            depth,
+                            name: name.clone(),
+                            context: dialect.subtests.then(parameter).flatten(),
+                        });
+                    } else {
+                        out.unnamed.push(*line);
                     }
                     // Goes on behind the bracket, which is counted here.
                     depth += 1;
                     at = bracket;
                 }
-            }
+                Some(Called::Computed) => out.unnamed.push(*line),
+                None => {}
+            },
             _ => {}
         }
         at += 1;
@@ -294,14 +304,15 @@ fn find(tokens: &[(Token<'_>, usize)]) -> Scan {
     out
 }
 
-/// Whether a test or group is called at `at`: (is it a test, place of its bracket).
+/// Whether a test or group is called at `at`.
 fn call_at(
     tokens: &[(Token<'_>, usize)],
     at: usize,
     word: &str,
     open: &[Open<'_>],
     names: &Names<'_>,
-) -> Option<(bool, usize)> {
+    dialect: &Dialect,
+) -> Option<Called> {
     let token = |at: usize| tokens.get(at).map(|(token, _)| token);
     let before = at.checked_sub(1).and_then(token);
     if before == Some(&Token::Word("function")) || before == Some(&Token::Mark(b'#')) {
@@ -321,13 +332,18 @@ fn call_at(
     }
     let is_context = open.iter().any(|call| call.context == Some(word));
     let renamed = before != Some(&Token::Mark(b'.')) && !is_context;
-    let is_test = is_test(word).or_else(|| names.of(word).filter(|_| renamed))?;
+    let is_test = dialect
+        .is_test(word)
+        .or_else(|| names.of(word).filter(|_| renamed))?;
     let mut bracket = at + 1;
-    if token(bracket) == Some(&Token::Mark(b'.')) {
-        let Some(Token::Word("skip" | "todo" | "only")) = token(bracket + 1) else {
-            return None;
-        };
-        bracket += 2;
+    while token(bracket) == Some(&Token::Mark(b'.')) {
+        match token(bracket + 1) {
+            Some(Token::Word(word)) if dialect.chained.contains(word) => bracket += 2,
+            Some(Token::Word(word)) if dialect.computed.contains(word) => {
+                return Some(Called::Computed);
+            }
+            _ => return None,
+        }
     }
     if token(bracket) != Some(&Token::Mark(b'(')) {
         return None;
@@ -335,7 +351,7 @@ fn call_at(
     // `test() {` is a method, `test(x)` without a string or function is something else.
     match token(bracket + 1) {
         Some(Token::Mark(b')')) | None => None,
-        _ => Some((is_test, bracket)),
+        _ => Some(Called::Named { is_test, bracket }),
     }
 }
 
@@ -372,10 +388,11 @@ fn word_at<'a>(tokens: &[(Token<'a>, usize)], at: usize) -> Option<&'a str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::grade::adapter::js_names::{MOCHA, NODE};
     use proptest::prelude::*;
 
     fn names(text: &str) -> Vec<String> {
-        let scan = scan(text);
+        let scan = scan(text, &NODE);
         scan.tests.iter().map(|names| names.join(" > ")).collect()
     }
 
@@ -440,9 +457,22 @@ mod tests {
 
     #[test]
     fn names_that_are_no_plain_strings_are_counted() {
-        let found = scan("for (const n of x) {\n test(`case ${n}`, () => {});\n test(n, f);\n}\n");
+        let found = scan(
+            "for (const n of x) {\n test(`case ${n}`, () => {});\n test(n, f);\n}\n",
+            &NODE,
+        );
         assert_eq!(found.unnamed, [2, 3]);
         assert!(found.tests.is_empty());
+    }
+
+    #[test]
+    fn each_framework_has_words_of_its_own() {
+        let text = "context('g', () => { specify('a', function (done) { done.test('no'); }); \
+                    xit('b'); it.only('c', f); });";
+        let found = scan(text, &MOCHA);
+        let names: Vec<String> = found.tests.iter().map(|names| names.join(" > ")).collect();
+        assert_eq!(names, ["g > a", "g > b", "g > c"]);
+        assert!(scan(text, &NODE).tests.iter().all(|names| names == &["c"]));
     }
 
     #[test]
@@ -458,8 +488,8 @@ mod tests {
 
         #[test]
         fn any_text_is_scanned_without_panic(text in ".{0,200}", code in "[a-z'\"`$(){}/\\\\ \n*.\\[]{0,80}") {
-            scan(&text);
-            scan(&code);
+            scan(&text, &NODE);
+            scan(&code, &MOCHA);
         }
     }
 }

@@ -1,14 +1,18 @@
 //! Adapters: one file for each test framework. An adapter says what to run and reads what came
 //! out; it starts nothing and sees no sandbox.
 //!
-//! Adding one: a file here, a variant of [`Framework`], a line in [`adapter`] and in [`ALL`].
+//! Adding one: a file here, a variant of [`Framework`], a line in [`adapter`] and in [`ALL`]
+//! (`docs/how-to/new-adapter.md`).
 
 mod cargo;
 mod exec;
 mod external;
+mod js;
 mod js_names;
+mod js_runner;
 mod js_scan;
 mod libtest;
+mod mocha;
 mod node;
 mod pytest;
 mod python;
@@ -144,6 +148,7 @@ pub fn adapter(framework: Framework) -> &'static dyn Adapter {
         Framework::Unittest => &unittest::Unittest,
         Framework::Cargo => &cargo::Cargo,
         Framework::Node => &node::Node,
+        Framework::Mocha => &mocha::ADAPTER,
         Framework::Tap => &tap::Tap,
         Framework::Exec => &exec::Exec,
         Framework::External => &external::External,
@@ -157,6 +162,7 @@ pub const fn one_test(framework: Framework) -> &'static str {
         Framework::Unittest => "python -m unittest FILE -k NAME",
         Framework::Cargo => "cargo test --test TARGET NAME -- --exact",
         Framework::Node => "node --test FILE",
+        Framework::Mocha => "npx mocha FILE -g NAME",
         Framework::Tap => "the file itself, or its interpreter with the file",
         Framework::Exec => "the file itself: exit status 0 passes, 77 skips, anything else fails",
         Framework::External => "the programs of its steps, by hand",
@@ -184,9 +190,10 @@ pub fn best_verdict(framework: Framework, sentinels: bool) -> Verdict {
 }
 
 /// Every framework, in the order in which a repository is asked for it.
-pub const ALL: [Framework; 7] = [
+pub const ALL: [Framework; 8] = [
     Framework::Cargo,
     Framework::Pytest,
+    Framework::Mocha,
     Framework::Node,
     Framework::Unittest,
     Framework::Tap,
