@@ -9,7 +9,7 @@ use crate::{
 };
 use crate::{grade_exec, grade_tap};
 use hangar::grade::adapter::{ALL, Listing, adapter, best_verdict, one_test};
-use hangar::grade::call::{Call, End, Hit, Raw};
+use hangar::grade::call::{Call, End, Hit, Left, Raw};
 use hangar::grade::protect::Globs;
 use hangar::grade::report::{Fault, RunReport};
 use hangar::model::outcome::{FailureClass, Outcome, TestId, Verdict};
@@ -256,7 +256,11 @@ fn report(calls: &mut [(Call, Raw)], edit: impl Fn(&mut Vec<u8>)) {
     for (_, raw) in calls {
         edit(&mut raw.stdout);
         edit(&mut raw.channel);
-        raw.files.values_mut().for_each(&edit);
+        for left in raw.files.values_mut() {
+            if let Left::File(bytes) = left {
+                edit(bytes);
+            }
+        }
     }
 }
 
