@@ -62,8 +62,8 @@ Every patch ran in the embedded sandbox (`linux`) and was judged by the code tha
 goes through the whole flow instead (protected paths, build steps, names in errors, `external` tests) is
 `tests/it/flow/`; tampering with records is `tests/it/verify/`; leaving the sandbox is `tests/it/sandbox/`.
 
-Made by, and compared with, this command; it needs node, cargo and a Python with pytest
-(`HANGAR_TEST_PYTHON`):
+Made by, and compared with, this command; it needs node, cargo, a Python with pytest
+(`HANGAR_TEST_PYTHON`) and the packages that `.ci/run` installs (`HANGAR_TEST_NODE_MODULES`):
 
 ```sh
 HANGAR_WRITE_DOCS=1 cargo test --locked --test it evidence_attacks -- --ignored
