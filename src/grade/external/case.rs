@@ -129,7 +129,11 @@ impl Written {
             let path = relative(path)?;
             Ok((path, values::fill(text, &values).into_bytes()))
         });
-        let files = files.collect::<Result<_, String>>()?;
+        let files: BTreeMap<_, _> = files.collect::<Result<_, String>>()?;
+        let below = |path: &String| files.keys().any(|other| is_below(path, other));
+        if let Some(path) = files.keys().find(|path| below(path)) {
+            return Err(format!("`files` has `{path}` below another file"));
+        }
         let steps = self.steps.into_iter().map(|step| step.filled(&values));
         let steps: Vec<Step> = steps.collect::<Result<_, String>>()?;
         let before = steps.split_last().map_or(&[][..], |(_, before)| before);
@@ -138,6 +142,16 @@ impl Written {
         }
         Ok(Case { id, steps, files })
     }
+}
+
+fn is_below(path: &str, folder: &str) -> bool {
+    let rest = path.strip_prefix(folder);
+    rest.is_some_and(|rest| rest.starts_with('/'))
+}
+
+/// Whether a program could not be started because it is not there.
+fn is_missing(errno: i32) -> bool {
+    std::io::Error::from_raw_os_error(errno).kind() == std::io::ErrorKind::NotFound
 }
 
 /// A path inside the tree, as it is written.
@@ -189,6 +203,10 @@ impl Step {
             // A program of the tree that is not there yet, or a program of the machine.
             End::NotStarted(_) if self.is_of_the_tree() => {
                 return Outcome::Failed(FailureClass::MissingSymbol);
+            }
+            // What is found and not started is in the way of the tree's own doing.
+            End::NotStarted(errno) if !is_missing(errno) => {
+                return Outcome::Failed(FailureClass::Crash);
             }
             End::NotStarted(_) => return Outcome::Environment,
         };

@@ -118,6 +118,11 @@ fn how_a_program_ended_says_why_a_case_failed() {
         case.judge(&[&ended(End::NotStarted(2))]),
         Some(Outcome::Environment)
     );
+    // It is there; what the steps before did to the tree is in its way.
+    assert_eq!(
+        case.judge(&[&ended(End::NotStarted(13))]),
+        Some(Outcome::Failed(FailureClass::Crash))
+    );
 }
 
 #[test]
@@ -220,6 +225,10 @@ fn what_can_not_be_a_case_is_refused_in_words() {
         (
             one("files = { \"/etc/x\" = \"\" }\n[[case.step]]\nrun = [\"./x\"]"),
             "below the root",
+        ),
+        (
+            one("files = { a = \"\", \"a/b\" = \"\" }\n[[case.step]]\nrun = [\"./x\"]"),
+            "`a/b` below another",
         ),
         (
             step("files = { a = \"\" }\n[[case.step]]\nrun = [\"./y\"]"),

@@ -4,6 +4,7 @@ use super::world::World;
 use hangar::flow::drive::{Agents, Stop, drive};
 use hangar::model::approval::Action;
 use hangar::model::grade::Grade;
+use hangar::model::ids::TaskId;
 use hangar::model::outcome::{Trust, Verdict};
 
 fn config(framework: &str) -> String {
@@ -69,6 +70,10 @@ fn grades(patch: &str) -> Vec<Grade> {
 
 /// Grades by these sealed files of a first round with `patch`, and of a second with `honest`.
 fn grades_with(sealed: &[(&str, &str)], patch: &str, honest: &str) -> Vec<Grade> {
+    graded(&world_with(sealed, patch, honest))
+}
+
+fn world_with(sealed: &[(&str, &str)], patch: &str, honest: &str) -> World {
     let world = World::new(&[
         ("calc.sh", "#!/bin/sh\necho 0\n"),
         ("hangar.toml", &config("external")),
@@ -78,6 +83,10 @@ fn grades_with(sealed: &[(&str, &str)], patch: &str, honest: &str) -> Vec<Grade>
     }
     world.script("coder", "implementer/1/src/calc.sh", patch);
     world.script("coder", "implementer/2/src/calc.sh", honest);
+    world
+}
+
+fn graded(world: &World) -> Vec<Grade> {
     let store = world.store();
     let id = world.task(&store, "Subtract", &["calc.sh 5 3 prints 2"]);
     let host = world.host();
@@ -155,6 +164,19 @@ fn what_still_stands_there_is_not_absent_and_what_was_cut_is_not_clean() {
         assert!(!grades[0].accepted, "{hostile}");
         assert!(grades[1].accepted, "{:?}", grades[1].reasons);
     }
+}
+
+#[test]
+fn a_patch_in_the_way_of_a_cases_files_is_not_accepted_and_does_not_stop_the_task() {
+    let map = r#"{"format": 1, "criteria": {"c1": ["acceptance/calc.toml > forgets"]}}"#;
+    let files = [("acceptance/calc.toml", FORGET), ("criteria.json", map)];
+    let honest = "#!/bin/sh\nrm kept/secret.txt\necho 2\n";
+    let world = world_with(&files, honest, honest);
+    world.script("coder", "implementer/1/src/kept/secret.txt/x", "");
+    world.script("coder", "implementer/2/delete.txt", "kept/secret.txt\n");
+    let grades = graded(&world);
+    assert!(!grades[0].accepted);
+    assert!(grades[1].accepted, "{:?}", grades[1].reasons);
 }
 
 /// Talks to a service over its socket and to a program over its streams, and looks around.
@@ -252,8 +274,8 @@ fn a_program_that_takes_the_place_of_our_side_is_still_only_the_program() {
     }
 }
 
-#[test]
-fn the_cases_of_the_page_work_as_they_stand() {
+/// A task that the cases of the page accepted, and its world.
+fn delivered_by_the_page() -> (World, TaskId) {
     let page = crate::docs::page("docs/reference/cases.md");
     let cases = page.split("```toml\n").nth(1).unwrap();
     let cases = cases.split("```").next().unwrap();
@@ -280,7 +302,30 @@ esac
     world.decide(&id, Action::Approve, "");
     let stop = drive(&host, &store, &id, None, Agents::Start).unwrap();
     assert!(matches!(stop, Stop::Delivered(_)), "{stop:?}");
+    (world, id)
+}
+
+#[test]
+fn the_cases_of_the_page_work_as_they_stand() {
+    let (world, id) = delivered_by_the_page();
+    let store = world.store();
     let dossier = store.dossier(&id).unwrap();
     let grade = dossier.grades[0].value();
     assert_eq!((grade.counts.passed, grade.verdict), (3, Verdict::External));
+    // Nothing is said of sentinels, and a stranger needs none.
+    let report = hangar::flow::verify::verify(&store, &id, &[]).unwrap();
+    assert!(
+        report.valid_then && report.acceptable_now,
+        "{:?}",
+        report.faults
+    );
+}
+
+#[test]
+#[ignore = "heavy: python3 and ssh-keygen"]
+fn the_second_verifier_accepts_what_cases_accepted() {
+    let (world, id) = delivered_by_the_page();
+    let dir = world.repo_dir();
+    let out = crate::verify::second::ask(&dir, world.dir.path(), id.as_str(), &[]);
+    assert_eq!(out.status.code(), Some(0), "{out:?}");
 }

@@ -128,7 +128,8 @@ fn second(forged: &Forged, subject: &str, more: &[&str]) -> Output {
     ask(&forged.dir(), forged.world.dir.path(), subject, more)
 }
 
-fn ask(dir: &Path, home: &Path, subject: &str, more: &[&str]) -> Output {
+/// What the second verifier says of a repository.
+pub(crate) fn ask(dir: &Path, home: &Path, subject: &str, more: &[&str]) -> Output {
     let program = crate::docs::root().join("docs/verify");
     Command::new("python3")
         .env_clear()
