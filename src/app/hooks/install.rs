@@ -92,6 +92,14 @@ fn install_one(folder: &HooksFolder, hook: Hook) -> Result<HookView, Error> {
     let own = folder.owner == HooksOwner::Repository;
     let (action, why) = match standing {
         Standing::Current | Standing::Called => (Action::Kept, None),
+        _ if is_no_folder(&folder.path) => {
+            let why = format!(
+                "core.hooksPath, {}, is no folder, so Git runs no hooks here; \
+                 `git config --show-origin core.hooksPath` says where that is set",
+                folder.path.display()
+            );
+            (Action::Refused, Some(why))
+        }
         _ if !own => (Action::Refused, Some(place.by_hand(folder.owner))),
         Standing::Foreign => {
             let why = place.why_not_chained()?;
@@ -114,6 +122,13 @@ fn install_one(folder: &HooksFolder, hook: Hook) -> Result<HookView, Error> {
         Standing::Missing => (Action::Installed, place.write().map(|()| None)?),
     };
     Ok(place.view(action, why))
+}
+
+/// Whether something else stands there: `/dev/null`, by which people turn hooks off.
+fn is_no_folder(path: &Path) -> bool {
+    // Without a slash at its end, which would ask for a folder.
+    let path: PathBuf = path.components().collect();
+    path.exists() && !path.is_dir()
 }
 
 /// Takes our hooks out of every folder of this repository where they are.
@@ -203,7 +218,12 @@ impl Place {
         let file = match fs::File::open(&self.path) {
             Ok(file) => file,
             // A link that leads nowhere is no hook, but it is somebody's.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+                ) =>
+            {
                 let link = self.path.symlink_metadata().is_ok();
                 return Ok(link.then(|| (Vec::new(), false)));
             }

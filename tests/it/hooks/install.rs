@@ -225,6 +225,15 @@ fn a_folder_that_comes_with_the_code_or_serves_others_is_not_written_to() {
 }
 
 #[test]
+fn hooks_that_are_turned_off_are_said_and_stop_nothing_else() {
+    let (env, dir) = ready();
+    env.git(&dir, &["config", "core.hooksPath", "/dev/null"]);
+    let report = env.hangar(&dir, &["init", "--hooks", "--json"]).exits(4);
+    assert!(report.stdout.contains("Git runs no hooks here"), "{report}");
+    env.hangar(&dir, &["deinit", "--yes"]).success();
+}
+
+#[test]
 fn a_folder_of_this_repository_alone_is_used() {
     let (env, dir) = ready();
     let own = env.root().join("own-hooks");
