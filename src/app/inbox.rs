@@ -122,10 +122,9 @@ fn of_task(store: &Store, dossier: &Dossier, actor: Option<&Actor>) -> Option<It
             let command = format!("hangar review {short} --patch");
             item(ItemKind::Patch, last, command)
         }),
-        Next::Blocked(contradiction) => can(Act::Adjudicate).then(|| {
-            let first = contradiction.documents().first();
-            let digest = first.map_or_else(String::new, Digest::short);
-            let command = format!("hangar adjudicate {short} {digest} --reason TEXT");
+        // Which of them stands is for the person: none is offered here.
+        Next::Blocked(_) => can(Act::Adjudicate).then(|| {
+            let command = format!("hangar adjudicate {short} DIGEST --reason TEXT");
             item(ItemKind::Contradiction, last, command)
         }),
         _ if matches!(task.state, State::Failed | State::Rejected) => {

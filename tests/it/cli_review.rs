@@ -373,6 +373,14 @@ fn an_approval_against_a_colleague_s_rejection_names_the_way_out() {
     assert!(!approved.stdout.contains("hangar run"), "{approved}");
     let again = place.json("approve", &approve, 0);
     assert_eq!(again["contradicting"].as_array().unwrap().len(), 2);
+    // Which one stands is nobody's proposal.
+    let inbox = place.env.hangar(&place.dir, &["inbox"]).success();
+    let command = "hangar adjudicate";
+    let line = inbox.stdout.lines().find(|line| line.contains(command));
+    assert!(
+        line.is_some_and(|line| line.contains(" DIGEST ")),
+        "{inbox}"
+    );
     // The digest that was printed is the one that the command takes.
     let mut lines = approved.stdout.lines();
     let mine = lines.find(|line| line.contains("approved by alice"));
