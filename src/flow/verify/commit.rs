@@ -15,7 +15,13 @@ pub(super) fn check(case: &Case<'_>, sheet: &mut Sheet) -> Result<(), Error> {
     };
     let place = format!("commit {}", delivery.commit.short());
     match soften(case.store.repo.read_commit(delivery.commit))? {
-        Err(reason) => sheet.fault_at(Link, &place, reason),
+        Err(reason) => {
+            let name = delivery.branch.escape_debug();
+            let lies = format!(
+                "{reason}; it lies on {name} of whoever delivered it, which is pushed and fetched with git"
+            );
+            sheet.fault_at(Link, &place, lies);
+        }
         Ok(commit) => {
             if let Some((base, result)) = super::runs::result(case) {
                 if commit.tree != result.tree {

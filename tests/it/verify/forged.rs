@@ -354,6 +354,17 @@ fn a_delivered_commit_with_another_tree() {
 }
 
 #[test]
+fn a_delivered_commit_that_was_not_pushed_is_said_to_lie_on_its_branch() {
+    let forged = Forged::honest();
+    let branch = forged.git(&["for-each-ref", "--format=%(refname)", "refs/heads/hangar"]);
+    forged.git(&["update-ref", "-d", branch.trim()]);
+    forged.git(&["reflog", "expire", "--expire=now", "--all"]);
+    forged.git(&["gc", "-q", "--prune=now"]);
+    let said = format!("it lies on {} of whoever delivered it", branch.trim());
+    forged.task().names("delivery", &said);
+}
+
+#[test]
 fn a_delivery_that_names_other_documents() {
     let other = hangar::model::digest::Digest::of(b"another");
     type Case<'a> = (&'a dyn Fn(&mut Change), &'a str, &'a str);
