@@ -208,7 +208,7 @@ const EDITS: &[(&str, bool, Edit)] = &[
         calls.pop();
     }),
     ("the report is empty", true, |calls| {
-        report(calls, |bytes| bytes.clear());
+        report(calls, Vec::clear);
     }),
     ("the report is cut", true, |calls| {
         report(calls, |bytes| bytes.truncate(bytes.len() / 2));
@@ -226,11 +226,11 @@ const EDITS: &[(&str, bool, Edit)] = &[
             call.nonce = "0".repeat(32);
         }
         if !calls.iter().any(|(call, _)| call.channel) {
-            report(calls, |bytes| bytes.clear());
+            report(calls, Vec::clear);
         }
     }),
     ("another status", false, |calls| {
-        last(calls).end = End::Exited(3)
+        last(calls).end = End::Exited(3);
     }),
     ("killed", false, |calls| last(calls).end = End::Signalled(9)),
     ("not started", false, |calls| {
