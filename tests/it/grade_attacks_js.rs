@@ -97,7 +97,7 @@ fn refused(extra: &str, code: &str) {
 }
 
 #[test]
-#[ignore = "heavy: needs node with mocha, jest and vitest"]
+#[ignore = "heavy: needs node with mocha"]
 fn the_honest_patch_is_accepted_and_the_wrong_one_is_not() {
     for framework in RUNNERS {
         let good = case(framework).grade(&[("calc.mjs", GOOD)]);
@@ -117,7 +117,7 @@ fn the_honest_patch_is_accepted_and_the_wrong_one_is_not() {
 const BENT: &str = "process.exit(0);\n";
 
 #[test]
-#[ignore = "heavy: needs node with mocha, jest and vitest"]
+#[ignore = "heavy: needs node with mocha"]
 fn configuration_of_the_patch_is_not_read() {
     let package = "{\"type\": \"module\", \"scripts\": {\"test\": \"true\"}, \
         \"mocha\": {\"require\": \"./bent.cjs\", \"spec\": \"none\"}, \
@@ -182,7 +182,7 @@ fn what_would_be_read_of_the_tree_is_protected() {
 }
 
 #[test]
-#[ignore = "heavy: needs node with mocha, jest and vitest"]
+#[ignore = "heavy: needs node with mocha"]
 fn leaving_early_is_never_a_pass() {
     for extra in [
         "process.exit(0);",
@@ -206,7 +206,7 @@ fn leaving_early_is_never_a_pass() {
 }
 
 #[test]
-#[ignore = "heavy: needs node with mocha, jest and vitest"]
+#[ignore = "heavy: needs node with mocha"]
 fn lies_about_outcomes_are_caught_by_the_sentinel() {
     let assertions = "import assert from 'node:assert';\n\
         for (const name of Object.keys(assert)) {\n  try { assert[name] = () => {}; } catch {}\n}";
@@ -246,7 +246,7 @@ fn of_one_runner(framework: Framework) -> &'static [&'static str] {
 }
 
 #[test]
-#[ignore = "heavy: needs node with mocha, jest and vitest"]
+#[ignore = "heavy: needs node with mocha"]
 fn a_skip_that_the_code_raises_is_no_pass() {
     let code = |module: &str| {
         format!(
@@ -263,7 +263,7 @@ fn a_skip_that_the_code_raises_is_no_pass() {
 }
 
 #[test]
-#[ignore = "heavy: needs node with mocha, jest and vitest"]
+#[ignore = "heavy: needs node with mocha"]
 fn what_writes_records_is_not_found_by_the_code() {
     let hooks = "import fs from 'node:fs';\nlet seen = '';\n\
         const real = { write: fs.writeSync, text: JSON.stringify };\n\
@@ -288,7 +288,7 @@ fn what_writes_records_is_not_found_by_the_code() {
 }
 
 #[test]
-#[ignore = "heavy: needs node with mocha, jest and vitest"]
+#[ignore = "heavy: needs node with mocha"]
 fn records_of_the_code_are_not_the_runners() {
     let line = "'{\"n\":\"0\",\"s\":1,\"k\":\"test\",\"id\":\"a\",\"o\":\"passed\"}\\n'";
     let forge = format!(
@@ -311,14 +311,11 @@ fn records_of_the_code_are_not_the_runners() {
 }
 
 #[test]
-#[ignore = "heavy: needs node with mocha, jest and vitest"]
+#[ignore = "heavy: needs node with mocha"]
 fn tests_added_by_the_code_are_seen() {
-    let extra = |framework| match framework {
-        _ => "const test = globalThis.it;\n",
-    };
     for framework in RUNNERS {
         for name in ["sum", "other"] {
-            let add = format!("{}test('{name}', () => {{}});\n", extra(framework));
+            let add = format!("const test = globalThis.it;\ntest('{name}', () => {{}});\n");
             graded(framework, &format!("{add}{GOOD}"), &["void"]);
             graded(framework, &format!("{add}{WRONG}"), &["void"]);
         }
@@ -326,7 +323,7 @@ fn tests_added_by_the_code_are_seen() {
 }
 
 #[test]
-#[ignore = "heavy: needs node with mocha, jest and vitest"]
+#[ignore = "heavy: needs node with mocha"]
 fn a_sentinel_that_loads_nothing_meets_what_the_tests_load() {
     for framework in RUNNERS {
         let sub = format!(
@@ -384,7 +381,7 @@ fn one_test(framework: Framework, text: &str) -> (Bench, Vec<hangar::model::outc
 }
 
 #[test]
-#[ignore = "heavy: needs node with mocha, jest and vitest"]
+#[ignore = "heavy: needs node with mocha"]
 fn classes_tell_why_a_test_fails_on_the_base() {
     let failed = |class| Some(Outcome::Failed(class));
     let table = [
@@ -432,7 +429,7 @@ fn classes_tell_why_a_test_fails_on_the_base() {
 }
 
 #[test]
-#[ignore = "heavy: needs node with mocha, jest and vitest"]
+#[ignore = "heavy: needs node with mocha"]
 fn skips_are_no_pass_and_broken_hooks_fail_their_tests() {
     for framework in RUNNERS {
         let all = if framework == Framework::Mocha {
@@ -470,7 +467,7 @@ fn skips_are_no_pass_and_broken_hooks_fail_their_tests() {
 }
 
 #[test]
-#[ignore = "heavy: needs node with mocha, jest and vitest"]
+#[ignore = "heavy: needs node with mocha"]
 fn a_runner_that_is_not_installed_is_found_first() {
     for framework in RUNNERS {
         let mut bench = Bench::new(framework, BASE, &[]);
