@@ -1,4 +1,4 @@
-//! Patches that try to be accepted without being right, against mocha, jest and vitest. Each row runs the
+//! Patches that try to be accepted without being right, against mocha. Each row runs the
 //! real program; the honest patch beside it must be accepted.
 
 use crate::grade_attacks_node::{GOOD, WRONG};
