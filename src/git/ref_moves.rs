@@ -52,13 +52,18 @@ impl Repository {
         }
         let new: Vec<_> = open.iter().map(|(_, one)| one.new).collect();
         self.sync_objects(&new)?;
-        let end = Instant::now() + PATIENCE;
+        // Counted from the first failure: looking after what a killed process left takes some seconds.
+        let mut end = None;
         let mut pause = 1;
         while !open.is_empty() {
             match self.try_moves(&open, message) {
                 Ok(()) => break,
                 Err(Failure::Final(error)) => return Err(error),
-                Err(Failure::Locked) if Instant::now() >= end => return Err(self.busy(&open)),
+                Err(Failure::Locked)
+                    if Instant::now() >= *end.get_or_insert_with(|| Instant::now() + PATIENCE) =>
+                {
+                    return Err(self.busy(&open));
+                }
                 Err(Failure::Locked) => wait(&mut pause),
             }
             // Somebody moved one of them, or holds its lock.

@@ -141,13 +141,16 @@ impl Repository {
             }
             self.sync_objects(&[new])?;
         }
-        let end = Instant::now() + PATIENCE;
+        // Counted from the first failure: looking after what a killed process left takes some seconds.
+        let mut end = None;
         let mut pause = 1_u64;
         loop {
             match self.try_update(&full, expected, new, message) {
                 Ok(()) => return Ok(()),
                 Err(Failure::Final(error)) => return Err(error),
-                Err(Failure::Locked) if Instant::now() >= end => {
+                Err(Failure::Locked)
+                    if Instant::now() >= *end.get_or_insert_with(|| Instant::now() + PATIENCE) =>
+                {
                     return Err(Error::Busy {
                         name: name.to_owned(),
                         lock: self.lock_path(&full),
