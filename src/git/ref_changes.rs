@@ -34,11 +34,14 @@ impl Repository {
             return Ok(());
         }
         let mut locks = vec![(self.packed_lock(), String::new())];
-        let mut input = Vec::new();
+        // Without its last word nothing is done: git may live on when this process is killed while it
+        // writes, and must not take a part for the whole.
+        let mut input = b"start\0".to_vec();
         for change in changes {
             locks.push((self.lock_path(&full_name(&change.name)?), String::new()));
             input.extend(line(change));
         }
+        input.extend(b"commit\0");
         let new: Vec<_> = changes.iter().filter_map(|change| change.new).collect();
         self.sync_objects(&new)?;
         let end = Instant::now() + PATIENCE;
