@@ -93,7 +93,19 @@ pub fn create_private_dir(path: &Path) -> Result<(), Error> {
 /// A lock held while the value lives. The kernel frees it when the process dies.
 #[derive(Debug)]
 pub struct Lock {
-    _file: File,
+    file: File,
+}
+
+impl Lock {
+    /// Sets the time of the lock file to now, for those who wait: somebody was here.
+    pub fn touch(&self) -> io::Result<()> {
+        let at = |tv_nsec| rustix::fs::Timespec { tv_sec: 0, tv_nsec };
+        let times = rustix::fs::Timestamps {
+            last_access: at(rustix::fs::UTIME_OMIT),
+            last_modification: at(rustix::fs::UTIME_NOW),
+        };
+        Ok(rustix::fs::futimens(&self.file, &times)?)
+    }
 }
 
 /// What came of trying to take a lock.
@@ -109,7 +121,7 @@ pub enum Attempt {
 pub fn try_lock(path: &Path) -> Result<Attempt, Error> {
     let file = open_lock(path)?;
     match rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(Attempt::Taken(Lock { _file: file })),
+        Ok(()) => Ok(Attempt::Taken(Lock { file })),
         Err(rustix::io::Errno::WOULDBLOCK) => Ok(Attempt::Busy),
         Err(errno) => Err(Error {
             action: "lock",
@@ -136,7 +148,7 @@ pub fn lock(path: &Path) -> Result<Lock, Error> {
     let file = open_lock(path)?;
     loop {
         match rustix::fs::flock(&file, rustix::fs::FlockOperation::LockExclusive) {
-            Ok(()) => return Ok(Lock { _file: file }),
+            Ok(()) => return Ok(Lock { file }),
             Err(rustix::io::Errno::INTR) => {}
             Err(errno) => {
                 return Err(Error {

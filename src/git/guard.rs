@@ -21,7 +21,7 @@ const SETTLE: Duration = Duration::from_secs(3);
 
 /// Held while a ref is changed.
 pub(super) struct Guard {
-    _lock: Lock,
+    lock: Lock,
     note: PathBuf,
 }
 
@@ -32,15 +32,20 @@ impl Repository {
         if !dir.is_dir() {
             files::create_private_dir(&dir)?;
         }
-        let Attempt::Taken(lock) = files::try_lock(&dir.join("refs.lock"))? else {
+        let Attempt::Taken(lock) = files::try_lock(&self.guard_path())? else {
             return Ok(None);
         };
         let guard = Guard {
-            _lock: lock,
+            lock,
             note: dir.join("refs.held"),
         };
         guard.recover()?;
         Ok(Some(guard))
+    }
+
+    /// The file whose lock is the guard. Its time is that of the last change that was done.
+    pub(super) fn guard_path(&self) -> PathBuf {
+        self.hangar_dir().join("refs.lock")
     }
 }
 
@@ -53,6 +58,14 @@ impl Guard {
             .filter_map(|(lock, content)| Some(format!("{content} {}\n", lock.to_str()?)))
             .collect();
         put(&self.note, lines.concat().as_bytes())
+    }
+
+    /// The change is done: none is held any more, and those who wait see that it gets on.
+    pub(super) fn done(self) -> Result<(), Error> {
+        self.clear()?;
+        // Who waits gives up a little sooner where this fails.
+        let _ = self.lock.touch();
+        Ok(())
     }
 
     /// None is held any more.
@@ -107,13 +120,14 @@ fn remove(path: &Path) -> Result<(), Error> {
     }
 }
 
-/// Which file this is: inode and time of its content.
+/// Which file this is, and whether its maker is at work: inode and time of the content. The git program
+/// keeps `packed-refs.lock` empty while it writes `packed-refs.new` beside it.
 fn identity(path: &Path) -> Option<String> {
     let meta = fs::symlink_metadata(path).ok()?;
-    Some(format!(
-        "{} {}.{:09}",
-        meta.ino(),
-        meta.mtime(),
-        meta.mtime_nsec()
-    ))
+    let beside = fs::symlink_metadata(path.with_extension("new")).ok();
+    let times = [Some(meta), beside].map(|meta| {
+        let meta = meta?;
+        Some((meta.ino(), meta.mtime(), meta.mtime_nsec()))
+    });
+    Some(format!("{times:?}"))
 }

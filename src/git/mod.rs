@@ -23,6 +23,7 @@ mod materialise;
 mod names;
 mod objects;
 mod patch;
+mod patience;
 mod pinned;
 pub mod program;
 mod ref_changes;

@@ -4,16 +4,12 @@
 //! that is killed in between leaves both, never neither. Must not know what a ref is for.
 
 use super::error::{Error, show, store};
+use super::patience::Patience;
 use super::program::Git;
 use super::refs::{Expected, full_name};
 use super::repository::{Repository, from_gix};
 use crate::base::clock::Clock;
 use crate::model::object_id::ObjectId;
-use std::thread;
-use std::time::{Duration, Instant};
-
-/// How long the transaction waits for another writer.
-const PATIENCE: Duration = Duration::from_secs(5);
 
 /// One ref of a transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,34 +29,28 @@ impl Repository {
         if changes.is_empty() {
             return Ok(());
         }
-        let mut locks = vec![(self.packed_lock(), String::new())];
+        let mut names = Vec::with_capacity(changes.len());
         // Without its last word nothing is done: git may live on when this process is killed while it
         // writes, and must not take a part for the whole.
         let mut input = b"start\0".to_vec();
         for change in changes {
-            locks.push((self.lock_path(&full_name(&change.name)?), String::new()));
+            names.push(full_name(&change.name)?);
             input.extend(line(change));
         }
         input.extend(b"commit\0");
         let new: Vec<_> = changes.iter().filter_map(|change| change.new).collect();
         self.sync_objects(&new)?;
-        let end = Instant::now() + PATIENCE;
+        let mut patience = Patience::default();
         let guard = loop {
             match self.try_guard()? {
                 Some(guard) => break guard,
-                None if Instant::now() >= end => {
-                    return Err(Error::Busy {
-                        name: changes
-                            .first()
-                            .map(|one| one.name.clone())
-                            .unwrap_or_default(),
-                        lock: self.hangar_dir().join("refs.lock"),
-                    });
-                }
-                None => thread::sleep(Duration::from_millis(5)),
+                None if patience.wait(self) => {}
+                None => return Err(self.busy(&names.iter().collect::<Vec<_>>())),
             }
         };
-        guard.note(&locks)?;
+        // The git program writes them, in its own time: no content is ours.
+        let becomes = names.iter().map(|name| (name, None));
+        guard.note(&self.future_locks(becomes))?;
         let now = Clock::from_env().now().as_second().max(0);
         let out = Git::isolated()
             .env("GIT_DIR", self.git_dir())
@@ -75,7 +65,9 @@ impl Repository {
             .stdin(input)
             .output()?;
         // A git that was killed left its lock files: whoever comes next looks after them.
-        if out.status.code().is_some() {
+        if out.status.success() {
+            guard.done()?;
+        } else if out.status.code().is_some() {
             guard.clear()?;
         }
         self.refresh_packed(true)?;

@@ -6,13 +6,13 @@
 
 use super::durable::SYNC_EACH;
 use super::error::Error;
-use super::refs::{Expected, Failure, PATIENCE, commit, edit, full_name, wait};
+use super::patience::Patience;
+use super::refs::{Expected, Failure, commit, edit, full_name};
 use super::repository::Repository;
 use crate::model::object_id::ObjectId;
 use gix::lock::acquire::Fail;
 use gix::refs::FullName;
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Instant;
 
 /// One ref that moves, or comes into being.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,19 +52,13 @@ impl Repository {
         }
         let new: Vec<_> = open.iter().map(|(_, one)| one.new).collect();
         self.sync_objects(&new)?;
-        // Counted from the first failure: looking after what a killed process left takes some seconds.
-        let mut end = None;
-        let mut pause = 1;
+        let mut patience = Patience::default();
         while !open.is_empty() {
             match self.try_moves(&open, message) {
                 Ok(()) => break,
                 Err(Failure::Final(error)) => return Err(error),
-                Err(Failure::Locked)
-                    if Instant::now() >= *end.get_or_insert_with(|| Instant::now() + PATIENCE) =>
-                {
-                    return Err(self.busy(&open));
-                }
-                Err(Failure::Locked) => wait(&mut pause),
+                Err(Failure::Locked) if patience.wait(self) => {}
+                Err(Failure::Locked) => return Err(self.busy(&names(&open))),
             }
             // Somebody moved one of them, or holds its lock.
             self.leave_out_lost(&mut open, &mut lost)?;
@@ -96,8 +90,8 @@ impl Repository {
         let Some(guard) = self.try_guard()? else {
             return Err(Failure::Locked);
         };
-        let lock = |(name, one): &Open<'_>| (self.lock_path(name), one.new.to_string());
-        guard.note(&open.iter().map(lock).collect::<Vec<_>>())?;
+        let becomes = open.iter().map(|(name, one)| (name, Some(one.new)));
+        guard.note(&self.future_locks(becomes))?;
         let edits = open.iter();
         let edits =
             edits.filter_map(|(name, one)| edit(name, one.expected, Some(one.new), message));
@@ -116,7 +110,9 @@ impl Repository {
                 }
                 return Err(match open {
                     [] => Failure::Locked,
-                    [(name, _), ..] => self.classify(self.held(open).unwrap_or(name), &error),
+                    [(name, _), ..] => {
+                        self.classify(self.held(&names(open)).unwrap_or(name), &error)
+                    }
                 });
             }
         };
@@ -135,7 +131,7 @@ impl Repository {
             });
         }
         commit(transaction)?;
-        guard.clear()?;
+        guard.done()?;
         // A sync of one ref's folder is one of all that lie in it.
         let folder = |name: &FullName| {
             let text = name.as_bstr().to_string();
@@ -148,26 +144,6 @@ impl Repository {
         Ok(())
     }
 
-    /// The first whose lock somebody holds.
-    fn held<'a>(&self, open: &'a [Open<'_>]) -> Option<&'a FullName> {
-        let mut names = open.iter().map(|(name, _)| name);
-        names.find(|name| self.lock_path(name).exists())
-    }
-
-    fn busy(&self, open: &[Open<'_>]) -> Error {
-        let first = open.first().map(|(name, _)| name);
-        let name = self.held(open).or(first);
-        Error::Busy {
-            name: name
-                .map(|name| name.as_bstr().to_string())
-                .unwrap_or_default(),
-            lock: match self.held(open) {
-                Some(name) => self.lock_path(name),
-                None => self.hangar_dir().join("refs.lock"),
-            },
-        }
-    }
-
     /// The lock files become the refs by a rename; their content must be on disk before.
     fn sync_locks(&self, open: &[Open<'_>]) -> Result<(), Error> {
         if open.len() <= SYNC_EACH {
@@ -175,4 +151,8 @@ impl Repository {
         }
         self.sync_everything()
     }
+}
+
+fn names<'a>(open: &'a [Open<'_>]) -> Vec<&'a FullName> {
+    open.iter().map(|(name, _)| name).collect()
 }

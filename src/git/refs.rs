@@ -4,9 +4,9 @@
 //! could show an older value. Each update therefore reads the ref once more while it holds the lock.
 
 use super::error::{Error, show, store};
+use super::patience::Patience;
 use super::repository::{Repository, from_gix, to_gix};
 use crate::base::clock::Clock;
-use crate::base::random;
 use crate::model::object_id::ObjectId;
 use gix::lock::acquire::Fail;
 use gix::refs::transaction::{Change, LogChange, PreviousValue, RefEdit, RefLog};
@@ -14,13 +14,9 @@ use gix::refs::{FullName, Target};
 use std::fs::File;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
-use std::thread;
-use std::time::{Duration, Instant};
 
 /// Longest ref name, in bytes.
 const MAX_NAME: usize = 1024;
-/// How long an update waits for a lock that another process holds.
-pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Where a ref must be for an update to take effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -141,22 +137,13 @@ impl Repository {
             }
             self.sync_objects(&[new])?;
         }
-        // Counted from the first failure: looking after what a killed process left takes some seconds.
-        let mut end = None;
-        let mut pause = 1_u64;
+        let mut patience = Patience::default();
         loop {
             match self.try_update(&full, expected, new, message) {
                 Ok(()) => return Ok(()),
                 Err(Failure::Final(error)) => return Err(error),
-                Err(Failure::Locked)
-                    if Instant::now() >= *end.get_or_insert_with(|| Instant::now() + PATIENCE) =>
-                {
-                    return Err(Error::Busy {
-                        name: name.to_owned(),
-                        lock: self.lock_path(&full),
-                    });
-                }
-                Err(Failure::Locked) => wait(&mut pause),
+                Err(Failure::Locked) if patience.wait(self) => {}
+                Err(Failure::Locked) => return Err(self.busy(&[&full])),
             }
         }
     }
@@ -176,7 +163,7 @@ impl Repository {
         let Some(guard) = self.try_guard()? else {
             return Err(Failure::Locked);
         };
-        guard.note(&self.future_locks(name, new)?)?;
+        guard.note(&self.future_locks([(name, new)].into_iter()))?;
         let prepared =
             self.inner
                 .refs
@@ -205,7 +192,7 @@ impl Repository {
             return Err(error.into());
         }
         commit(transaction)?;
-        guard.clear()?;
+        guard.done()?;
         Ok(self.sync_ref_folder(name)?)
     }
 
@@ -254,6 +241,28 @@ impl Repository {
             return Failure::Locked;
         }
         Failure::Final(store("update a ref")(error))
+    }
+
+    /// The first of these whose lock somebody holds.
+    pub(super) fn held<'a>(&self, names: &[&'a FullName]) -> Option<&'a FullName> {
+        let mut names = names.iter();
+        names.find(|name| self.lock_path(name).exists()).copied()
+    }
+
+    /// What keeps these refs from moving, for whoever looks after it.
+    pub(super) fn busy(&self, names: &[&FullName]) -> Error {
+        let held = self.held(names);
+        let packed = self.packed_lock();
+        let lock = match held {
+            Some(name) => self.lock_path(name),
+            None if packed.exists() => packed,
+            None => self.guard_path(),
+        };
+        let name = held.or(names.first().copied());
+        Error::Busy {
+            name: name.map_or_else(String::new, |name| name.as_bstr().to_string()),
+            lock,
+        }
     }
 
     fn read_loose(&self, name: &FullName) -> Result<Option<ObjectId>, Error> {
@@ -342,25 +351,19 @@ impl Repository {
         path.into()
     }
 
-    /// The lock files that a transaction will make.
-    fn future_locks(
+    /// The lock files that a transaction will make, each with its content where that is known. gix
+    /// locks `packed-refs`, too, wherever there is one.
+    pub(super) fn future_locks<'a>(
         &self,
-        name: &FullName,
-        new: Option<ObjectId>,
-    ) -> Result<Vec<(PathBuf, String)>, Error> {
-        let content = new.map(|new| new.to_string()).unwrap_or_default();
-        let mut locks = vec![(self.lock_path(name), content)];
-        // A ref that is deleted goes from packed-refs too.
-        let packed = self
-            .inner
-            .refs
-            .cached_packed_buffer()
-            .map_err(store("read packed-refs"))?;
-        let in_packed = packed.is_some_and(|packed| packed.find(name.as_ref()).is_ok());
-        if new.is_none() && in_packed {
-            locks.push((self.packed_lock(), String::new()));
-        }
-        Ok(locks)
+        refs: impl Iterator<Item = (&'a FullName, Option<ObjectId>)>,
+    ) -> Vec<(PathBuf, String)> {
+        let content = |new: ObjectId| new.to_string();
+        let loose = refs.map(|(name, new)| {
+            let content = new.map(content).unwrap_or_default();
+            (self.lock_path(name), content)
+        });
+        let packed = (self.packed_lock(), String::new());
+        loose.chain([packed]).collect()
     }
 
     /// The lock file becomes the ref by a rename; its content must be on disk before.
@@ -385,13 +388,6 @@ impl Repository {
         }
         Ok(())
     }
-}
-
-/// A random pause, of a length that grows.
-pub(super) fn wait(pause: &mut u64) {
-    let [jitter] = random::bytes::<1>();
-    thread::sleep(Duration::from_micros(*pause * 500 + u64::from(jitter) * 8));
-    *pause = (*pause * 2).min(64);
 }
 
 /// Makes what was prepared visible. The name in a reflog is hangar's.

@@ -98,16 +98,7 @@ impl Cluster {
     }
 
     fn sync(&mut self, clone: usize, push: bool) -> Report {
-        // The git program of a sync that was killed may still be at work, slowly on a busy machine:
-        // whoever is told so runs the command again.
-        let report =
-            (0..20).find_map(
-                |_| match sync(store(&self.clones[clone]), &self.wanted(push)) {
-                    Err(Error::Git(hangar::git::Error::Busy { .. })) => None,
-                    done => Some(done.unwrap().1),
-                },
-            );
-        let report = report.unwrap();
+        let (_, report) = sync(store(&self.clones[clone]), &self.wanted(push)).unwrap();
         self.joins += report.joined.len();
         report
     }

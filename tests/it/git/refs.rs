@@ -461,14 +461,25 @@ fn twenty_processes_lose_no_update() {
 fn killed_writers_leave_refs_whole_and_free() {
     let (sample, _) = sample_with_blobs(0);
     let dir = sample.dir();
-    for round in 0_u64..100 {
-        let time = std::time::Duration::from_micros(3000 + round * 400);
-        // Timing out is being killed.
-        let _ = writer(&dir).timeout(time).output();
+    // Once with loose refs alone, once with some that are packed: then there are more locks.
+    for packed in [false, true] {
+        for round in 0_u64..100 {
+            if packed {
+                // It does not wait for what the last round left; hangar looks after that.
+                super::git_run(&dir, &["pack-refs", "--all"])
+                    .output()
+                    .unwrap();
+            }
+            let time = std::time::Duration::from_micros(3000 + round * 400);
+            // Timing out is being killed.
+            let _ = writer(&dir).timeout(time).output();
+        }
+        assert!(writer(&dir).output().unwrap().status.success());
+        super::fsck(&dir);
+        for lock in [&format!("{NAME}.lock"), "packed-refs.lock"] {
+            assert!(!dir.join(".git").join(lock).exists(), "{lock} is left");
+        }
     }
-    assert!(writer(&dir).output().unwrap().status.success());
-    super::fsck(&dir);
-    assert!(!fs::exists(dir.join(".git").join(format!("{NAME}.lock"))).unwrap());
 }
 
 #[test]
@@ -521,4 +532,12 @@ fn a_lock_that_stays_is_named() {
         .unwrap_err();
     assert!(matches!(&error, Error::Busy { .. }), "{error}");
     assert!(error.to_string().contains("abc.lock"), "{error}");
+    fs::remove_file(sample.dir().join(format!(".git/{NAME}.lock"))).unwrap();
+    sample.put(".git/packed-refs", "# pack-refs with: peeled \n");
+    sample.put(".git/packed-refs.lock", "");
+    let error = sample
+        .open()
+        .update_ref(NAME, Expected::Absent, Some(ids[0]), "")
+        .unwrap_err();
+    assert!(error.to_string().contains("packed-refs.lock"), "{error}");
 }
