@@ -194,6 +194,13 @@ status=0; "$RUN" sh -c 'echo out; echo err >&2; exit 9' > /tmp/out 2> /tmp/err |
 test "$status $(cat /tmp/out) $(cat /tmp/err)" = "9 out err"
 status=0; "$RUN" ./not-there 2> /tmp/err || status=$?
 test $status = 127
+# Whoever stops reading, or is ended, ends the program.
+test "$("$RUN" yes | head -n 1)" = y
+"$RUN" sh -c 'trap "echo told > ended; exit" TERM; echo up; while :; do sleep 0.05; done' > /tmp/up &
+started=$!
+i=0; until test -s /tmp/up; do i=$((i + 1)); test $i -lt 500; sleep 0.01; done
+kill $started
+i=0; until test "$("$RUN" cat ended 2> /dev/null)" = told; do i=$((i + 1)); test $i -lt 100; sleep 0.05; done
 # A conversation: each answer is read before the next line is written.
 mkfifo /tmp/ask
 "$RUN" sh ./talk.sh < /tmp/ask > /tmp/answers &

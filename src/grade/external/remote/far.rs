@@ -2,6 +2,7 @@
 
 use super::{kind, pump, receive, send};
 use crate::base::process;
+use rustix::process::{Pid, Signal};
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write as _};
 use std::net::{Shutdown, TcpStream};
@@ -9,7 +10,8 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::Path;
-use std::process::{Child, ExitCode, ExitStatus, Stdio};
+use std::process::{Child, ChildStdin, ExitCode, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -108,22 +110,37 @@ fn attended(line: &Line, mut child: Child) -> i32 {
         .stderr
         .take()
         .map(|from| passed(line, from, kind::ERR));
-    if let Some(mut stdin) = child.stdin.take() {
-        let line = line.clone();
-        thread::spawn(move || {
-            while let Some((kind::IN, bytes)) = line.receive() {
-                // A program that does not read its input closes the pipe; that is its right.
-                if bytes.is_empty() || stdin.write_all(&bytes).is_err() {
-                    return;
-                }
+    let ended = Arc::new(AtomicBool::new(false));
+    let group = Pid::from_child(&child);
+    thread::spawn({
+        let (line, stdin, ended) = (line.clone(), child.stdin.take(), Arc::clone(&ended));
+        move || {
+            feed(&line, stdin);
+            // The driver ended its program; without this one it would live on.
+            if !ended.load(Ordering::SeqCst) {
+                let _ = rustix::process::kill_process_group(group, Signal::TERM);
             }
-        });
-    }
+        }
+    });
     let status = child.wait();
+    ended.store(true, Ordering::SeqCst);
     for thread in [out, err].into_iter().flatten() {
         let _ = thread.join();
     }
     status.map_or(NOT_EXECUTABLE, as_a_shell_says_it)
+}
+
+/// Passes the driver's input until the line is closed, also where nobody takes it any more: a program
+/// that does not read its input closes the pipe; that is its right.
+fn feed(line: &Line, mut stdin: Option<ChildStdin>) {
+    while let Some((kind::IN, bytes)) = line.receive() {
+        stdin = stdin.filter(|_| !bytes.is_empty());
+        if let Some(pipe) = &mut stdin
+            && pipe.write_all(&bytes).is_err()
+        {
+            stdin = None;
+        }
+    }
 }
 
 fn passed(line: &Line, from: impl io::Read + Send + 'static, kind: u8) -> thread::JoinHandle<()> {

@@ -11,6 +11,9 @@ use std::thread;
 /// Exit status when the other side is gone before the program has ended, or was never there.
 const GONE: u8 = 125;
 
+/// Exit status, as a shell says it, of a program whose reader has gone (128 + `SIGPIPE`).
+const NO_READER: u8 = 141;
+
 /// Starts a program or connects to a socket on the other side; streams and status are its own.
 pub fn main(mut args: impl Iterator<Item = OsString>) -> ExitCode {
     match (args.next(), args.next()) {
@@ -41,7 +44,7 @@ fn talk(port: &OsString, word: &OsString, args: Vec<OsString>) -> Option<u8> {
     });
     loop {
         let (kind, bytes) = receive(&line).ok()??;
-        match kind {
+        let read = match kind {
             kind::OUT => write(io::stdout().lock(), &bytes),
             kind::ERR => write(io::stderr().lock(), &bytes),
             kind::EXIT => {
@@ -49,11 +52,16 @@ fn talk(port: &OsString, word: &OsString, args: Vec<OsString>) -> Option<u8> {
                 return u8::try_from(status).ok();
             }
             _ => return None,
+        };
+        if !read {
+            // The line closes, which ends the program over there.
+            return Some(NO_READER);
         }
     }
 }
 
-/// Writes and goes on: a driver that does not read is no fault of the program.
-fn write(mut to: impl io::Write, bytes: &[u8]) {
-    let _ = to.write_all(bytes).and_then(|()| to.flush());
+/// Whether somebody still reads. Any other failure to write is no fault of the program.
+fn write(mut to: impl io::Write, bytes: &[u8]) -> bool {
+    let written = to.write_all(bytes).and_then(|()| to.flush());
+    !written.is_err_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
