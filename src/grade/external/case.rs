@@ -124,7 +124,7 @@ impl Written {
             return Err(format!("`{name}` is given, and can't be a value"));
         }
         let mut values = values::draw(&self.values, &[bytes, self.name.as_bytes()])?;
-        values.insert("root".into(), root.to_owned());
+        values.give("root", root);
         let files = self.files.iter().map(|(path, text)| {
             let path = relative(path)?;
             Ok((path, values::fill(text, &values).into_bytes()))
@@ -139,6 +139,11 @@ impl Written {
         let before = steps.split_last().map_or(&[][..], |(_, before)| before);
         if before.iter().any(|step| !step.files.is_empty()) {
             return Err("`files` are looked at after the last step: expect them there".into());
+        }
+        if let Some(name) = values.unused() {
+            return Err(format!(
+                "nothing uses the value `{name}`: is `{{{name}}}` mistyped?"
+            ));
         }
         Ok(Case { id, steps, files })
     }

@@ -196,6 +196,19 @@ fn a_value_in_a_pattern_is_no_pattern() {
 fn what_can_not_be_a_case_is_refused_in_words() {
     let one = |rest: &str| format!("format = 1\n[[case]]\nname = \"x\"\n{rest}");
     let step = |rest: &str| one(&format!("[[case.step]]\nrun = [\"./x\"]\n{rest}"));
+    // What hangs on no value but is made of one counts; what only stands there does not.
+    let drawn = "values = { a = { word = 3 }, b = { upper = \"a\" } }\n";
+    let used = |text: &str| {
+        one(&format!(
+            "{drawn}[[case.step]]\nrun = [\"./x\", \"{text}\"]"
+        ))
+    };
+    assert!(cases(&used("{b}")).is_ok());
+    let faults = cases(&used("{a} {B}")).unwrap_err();
+    assert!(
+        faults[0].contains("nothing uses the value `b`"),
+        "{faults:?}"
+    );
     let valued = |values: &str| {
         one(&format!(
             "values = {values}\n[[case.step]]\nrun = [\"./x\"]"

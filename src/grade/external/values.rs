@@ -3,10 +3,36 @@
 
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
-use std::collections::BTreeMap;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
 
-/// Values by name.
-pub(super) type Values = BTreeMap<String, String>;
+/// Values by name, and which of them were used so far.
+#[derive(Debug, Default)]
+pub(super) struct Values {
+    drawn: BTreeMap<String, String>,
+    used: RefCell<BTreeSet<String>>,
+}
+
+impl Values {
+    /// A value that hangar gives; it need not be used.
+    pub(super) fn give(&mut self, name: &str, value: &str) {
+        self.drawn.insert(name.into(), value.into());
+        self.used.get_mut().insert(name.into());
+    }
+
+    fn get(&self, name: &str) -> Option<&str> {
+        let value = self.drawn.get(name)?;
+        self.used.borrow_mut().insert(name.to_owned());
+        Some(value)
+    }
+
+    /// The first that nothing was made with: where its name is mistyped, braces stay as they are.
+    pub(super) fn unused(&self) -> Option<&str> {
+        let used = self.used.borrow();
+        let unused = self.drawn.keys().find(|name| !used.contains(*name));
+        unused.map(String::as_str)
+    }
+}
 
 /// Longest name of a value.
 const MAX_NAME: usize = 64;
@@ -65,7 +91,7 @@ source! {
 
 /// Draws every value. `seed` is what nobody else knows: the file with its canary, and the case.
 pub(super) fn draw(sources: &BTreeMap<String, Source>, seed: &[&[u8]]) -> Result<Values, String> {
-    let mut values = Values::new();
+    let mut values = Values::default();
     for name in sources.keys() {
         let fine = name.len() <= MAX_NAME && name.bytes().all(is_of_a_name) && !name.is_empty();
         if !fine {
@@ -90,7 +116,7 @@ fn one(
     name: &str,
     depth: usize,
 ) -> Result<String, String> {
-    if let Some(value) = values.get(name) {
+    if let Some(value) = values.drawn.get(name) {
         return Ok(value.clone());
     }
     let source = sources
@@ -101,7 +127,11 @@ fn one(
             "`{name}` is made from itself, or from too many others"
         ));
     }
-    let mut text = |name: &String| one(sources, seed, values, name, depth + 1);
+    let mut text = |name: &String| {
+        let value = one(sources, seed, values, name, depth + 1)?;
+        values.get(name);
+        Ok(value)
+    };
     let value = match source {
         Source::Number(range) => number(range, seed, name)?,
         Source::Word(word) => letters(word.word, seed, name)?,
@@ -117,7 +147,7 @@ fn one(
         Source::Upper(of) => text(&of.upper)?.to_uppercase(),
         Source::Length(of) => text(&of.length)?.chars().count().to_string(),
     };
-    values.insert(name.to_owned(), value.clone());
+    values.drawn.insert(name.to_owned(), value.clone());
     Ok(value)
 }
 
