@@ -145,7 +145,8 @@ def verify(name):  # whether a test-first task was delivered; the faults say how
             delivered_run(task, run, seal)
         if grade and grade.doc["manifest"] in seals:
             delivered_grade(task, then, grade, seals, run, grades, aside)
-        delivery(task, run, grade, {one.doc["canary"] for one in seals.values()}, runs.values())
+        delivery(task, run, grade, {one.doc["canary"] for one in seals.values()},
+                 [one for one in runs.values() if one.id not in task.aside_then])
         newest(task, [one for one in (event, run, seal, grade) if one], used, seal, grade)
     return bool(to) and task.flow == "test-first"
 

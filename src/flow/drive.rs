@@ -52,6 +52,8 @@ pub enum Stop {
     /// All rounds are used. The last result is on a branch, marked as failed, unless its patch waits
     /// for an approver.
     GaveUp(Option<Delivered>),
+    /// Hidden tests got out. The result that holds them is on no branch.
+    Leaked,
     /// Too many versions of the tests were rejected.
     Rejected,
     /// The task had ended before.
@@ -254,20 +256,27 @@ fn step(
             let delivered = delivery::give_up(host, store, dossier, run, grade, &branch)?;
             return Ok(Some(Stop::GaveUp(delivered)));
         }
+        Next::Leaked { .. } => {
+            let summary =
+                "hidden tests got out; the result that holds them is on no branch".to_owned();
+            end(host, store, dossier, &Change::Fail { summary })?;
+            return Ok(Some(Stop::Leaked));
+        }
         Next::RejectTask { rejections } => {
-            let worker = Identity::of(&store.policy, host.worker.signer())?;
             let count = words::count(rejections, "version", "versions");
             let verb = words::word(rejections, "was", "were");
             let summary = format!("{count} of the hidden tests {verb} rejected");
-            store.change_task(dossier.id(), &worker, |_| {
-                Ok(vec![Change::Reject {
-                    summary: summary.clone(),
-                }])
-            })?;
+            end(host, store, dossier, &Change::Reject { summary })?;
             return Ok(Some(Stop::Rejected));
         }
     }
     Ok(None)
+}
+
+fn end(host: &Host<'_>, store: &Store, dossier: &Dossier, change: &Change) -> Result<(), Error> {
+    let worker = Identity::of(&store.policy, host.worker.signer())?;
+    store.change_task(dossier.id(), &worker, |_| Ok(vec![change.clone()]))?;
+    Ok(())
 }
 
 /// Refuses to write more tests than people keep up with: the policy bounds how many tasks wait.

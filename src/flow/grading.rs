@@ -5,6 +5,7 @@ use super::basecheck::project;
 use super::bench::{Bench, Ran};
 use super::frozen;
 use super::host::Host;
+use super::leak::{self, Leak};
 use super::scratch::Scratch;
 use super::subject::Subject;
 use super::tools::Tooling;
@@ -13,7 +14,7 @@ use crate::base::random;
 use crate::base::words;
 use crate::grade::adapter::adapter;
 use crate::grade::call::Layout;
-use crate::grade::judge::{self, Canary, Evidence, Judgement, Reason};
+use crate::grade::judge::{self, Evidence, Judgement};
 use crate::grade::protect::{GradedTree, Protection, graded_tree};
 use crate::grade::report::RunReport;
 use crate::grade::suite::Suite;
@@ -21,10 +22,11 @@ use crate::model::digest::Digest;
 use crate::model::outcome::{Outcome, TestId};
 use crate::model::plan::Plan;
 use crate::model::policy::Acceptance;
+use crate::model::run::Run;
 use crate::sandbox::Probes;
 use crate::sandbox::probe::State;
-use crate::seal;
 use crate::store::Store;
+use crate::store::dossier::{Dossier, Held};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
@@ -42,8 +44,8 @@ pub struct Findings {
     pub touched: Vec<String>,
     /// Paths under the plan's tests that were put back to base.
     pub put_back: usize,
-    /// Whether a canary was found.
-    pub canary_found: bool,
+    /// What of the hidden tests was found outside; then nothing ran.
+    pub leak: Option<Leak>,
     /// What the sandbox held; `None` where nothing ran.
     pub probes: Option<Probes>,
     /// Wall time of the build step.
@@ -55,13 +57,13 @@ pub struct Findings {
 }
 
 impl Findings {
-    fn refused(reason: String, touched: Vec<String>, canary_found: bool, started: Instant) -> Self {
+    fn refused(reason: String, touched: Vec<String>, leak: Option<Leak>, started: Instant) -> Self {
         Self {
             judgement: None,
             refused: Some(reason),
             touched,
             put_back: 0,
-            canary_found,
+            leak,
             probes: None,
             build: Duration::ZERO,
             suite: Duration::ZERO,
@@ -70,14 +72,14 @@ impl Findings {
     }
 }
 
-/// Runs an opened version on a subject. `artifacts` is what else came out of the author's sandbox;
-/// it is scanned for the canary with the patch.
+/// Runs an opened version on a subject, which is the result of `run` where there is one.
 pub fn examine(
     host: &Host<'_>,
     store: &Store,
+    dossier: &Dossier,
     opened: &Opened,
     subject: &Subject,
-    artifacts: &[Vec<u8>],
+    run: Option<&Held<Run>>,
 ) -> Result<Findings, Error> {
     let started = Instant::now();
     let plan = effective_plan(
@@ -91,19 +93,23 @@ pub fn examine(
         .iter()
         .map(|path| String::from_utf8_lossy(path).into_owned())
         .collect();
-    let canary_found = holds_canary(store, opened, subject, artifacts)?;
-    if canary_found {
-        let reason = Reason::CanaryHit.to_string();
-        return Ok(Findings::refused(reason, touched, true, started));
+    let leak = leak::find(store, dossier, opened, subject, run)?;
+    if let Some(leak) = leak {
+        return Ok(Findings::refused(
+            leak.to_string(),
+            touched,
+            Some(leak),
+            started,
+        ));
     }
     if !touched.is_empty() {
         let reason = format!("the patch changes {} protected paths", touched.len());
-        return Ok(Findings::refused(reason, touched, false, started));
+        return Ok(Findings::refused(reason, touched, None, started));
     }
     let stage = Stage::new(host, store, opened, subject, &plan, &protection)?;
     let build_started = Instant::now();
     if let Some(reason) = stage.build()? {
-        return Ok(Findings::refused(reason, touched, false, started));
+        return Ok(Findings::refused(reason, touched, None, started));
     }
     let build = build_started.elapsed();
     let (judgement, probes, suite) = stage.run()?;
@@ -112,7 +118,7 @@ pub fn examine(
         refused: None,
         touched,
         put_back: stage.graded.put_back.len(),
-        canary_found,
+        leak,
         probes: Some(probes),
         build,
         suite,
@@ -126,21 +132,6 @@ fn effective_plan(plan: &Plan, settings: &Acceptance) -> Plan {
     plan.trust = plan.trust.max(settings.trust);
     plan.verdict = plan.verdict.max(settings.verdict);
     plan
-}
-
-/// Whether the canary of any version of this task stands in the patch or beside it.
-fn holds_canary(
-    store: &Store,
-    opened: &Opened,
-    subject: &Subject,
-    artifacts: &[Vec<u8>],
-) -> Result<bool, Error> {
-    let canary: Digest = opened.manifest.canary;
-    let found = |bytes: &Vec<u8>| seal::scan(bytes).any(|digest| digest == canary);
-    let names = subject.changes().into_keys().any(|path| found(&path));
-    Ok(names
-        || artifacts.iter().any(found)
-        || subject.changed_contents(&store.repo)?.iter().any(found))
 }
 
 /// One graded tree on disk with everything that is needed to run tests on it.
@@ -281,7 +272,6 @@ impl<'a> Stage<'a> {
             sentinels: sentinels.as_ref(),
             company: company.as_deref(),
             touched: 0,
-            canary: Canary::Clean,
             trust: probes.trust(),
             shielded: is_shielded(&probes),
             tests_intact: ran().all(|ran| ran.tests_intact),

@@ -16,6 +16,7 @@ pub mod frozen;
 pub mod grading;
 pub mod host;
 pub mod implementer;
+pub mod leak;
 pub mod pairing;
 pub mod prepare;
 pub mod project;

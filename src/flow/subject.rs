@@ -8,6 +8,9 @@ use crate::model::listing::{Change, Listing, changes, patch_id};
 use crate::model::object_id::ObjectId;
 use std::collections::BTreeMap;
 
+/// Largest file that is read, in bytes.
+const MAX_BLOB: u64 = 256 << 20;
+
 /// Base and result.
 #[derive(Debug, Clone)]
 pub struct Subject {
@@ -68,25 +71,49 @@ impl Subject {
     pub fn changed_contents(&self, repo: &Repository) -> Result<Vec<Vec<u8>>, Error> {
         let changed = self.changes();
         let mut contents = Vec::new();
-        let mut open = vec![(Vec::new(), self.tree)];
-        while let Some((folder, tree)) = open.pop() {
-            for entry in repo.read_tree(tree)? {
-                let mut path = folder.clone();
-                path.extend(&entry.name);
-                match entry.kind {
-                    EntryKind::Tree => {
-                        path.push(b'/');
-                        open.push((path, entry.id));
-                    }
-                    EntryKind::Gitlink => {}
-                    EntryKind::Blob | EntryKind::Executable | EntryKind::Link => {
-                        if changed.contains_key(&path) {
-                            contents.push(repo.read_blob(entry.id, 256 << 20)?);
-                        }
+        let wanted = |path: &[u8]| changed.contains_key(path);
+        each_content(repo, self.tree, wanted, |content| {
+            contents.push(content);
+            true
+        })?;
+        Ok(contents)
+    }
+
+    /// Hands out the content of every file of the base, until it is told to stop.
+    pub fn each_content_of_base(
+        &self,
+        repo: &Repository,
+        mut with: impl FnMut(&[u8]) -> bool,
+    ) -> Result<(), Error> {
+        each_content(repo, self.base_tree, |_| true, |content| with(&content))
+    }
+}
+
+/// Hands out the content of the files of a tree whose paths are wanted, until it is told to stop.
+fn each_content(
+    repo: &Repository,
+    tree: ObjectId,
+    wanted: impl Fn(&[u8]) -> bool,
+    mut with: impl FnMut(Vec<u8>) -> bool,
+) -> Result<(), Error> {
+    let mut open = vec![(Vec::new(), tree)];
+    while let Some((folder, tree)) = open.pop() {
+        for entry in repo.read_tree(tree)? {
+            let mut path: Vec<u8> = folder.clone();
+            path.extend(&entry.name);
+            match entry.kind {
+                EntryKind::Tree => {
+                    path.push(b'/');
+                    open.push((path, entry.id));
+                }
+                EntryKind::Gitlink => {}
+                EntryKind::Blob | EntryKind::Executable | EntryKind::Link => {
+                    if wanted(&path) && !with(repo.read_blob(entry.id, MAX_BLOB)?) {
+                        return Ok(());
                     }
                 }
             }
         }
-        Ok(contents)
     }
+    Ok(())
 }

@@ -62,11 +62,7 @@ pub fn grade(
     };
     check_limits(store, dossier, seal, dry)?;
     let opened = version::open(store, dossier, seal, &[host.grader_identity()?])?;
-    let artifacts = match author.run {
-        Some(run) => clear_attachments(store, run)?,
-        None => Vec::new(),
-    };
-    let findings = examine(host, store, &opened, subject, &artifacts)?;
+    let findings = examine(host, store, dossier, &opened, subject, author.run)?;
     let grader = Identity::of(&store.policy, host.grader.signer())?;
     let grade = document(
         store, dossier, &opened, subject, author, &findings, approvals, &grader,
@@ -129,20 +125,6 @@ fn check_limits(
     Ok(())
 }
 
-/// Attachments of a run that are stored in clear: they are scanned for the canary.
-fn clear_attachments(store: &Store, run: &Held<Run>) -> Result<Vec<Vec<u8>>, Error> {
-    let mut found = Vec::new();
-    for attachment in run
-        .value()
-        .attachment
-        .iter()
-        .filter(|attachment| !attachment.sealed)
-    {
-        found.extend(run.folder.file(&store.repo, &attachment.name)?);
-    }
-    Ok(found)
-}
-
 #[expect(
     clippy::too_many_arguments,
     reason = "every part of a grade comes from somewhere else"
@@ -171,13 +153,14 @@ fn document(
         approvals,
         run: author.run.map(Held::digest),
         accepted: judgement.is_some_and(|judgement| judgement.accepted && judgement.void.is_none()),
-        void: judgement.is_some_and(|judgement| judgement.void.is_some()),
+        void: findings.leak.is_some()
+            || judgement.is_some_and(|judgement| judgement.void.is_some()),
         reasons,
         trust: findings.probes.as_ref().map_or(Trust::None, Probes::trust),
         verdict: judgement.map_or(Verdict::Exit, |judgement| judgement.verdict),
         secrecy: author.run.map_or(Secrecy::None, |run| run.value().secrecy),
         after_code: opened.manifest.after_code,
-        canary_found: findings.canary_found,
+        canary_found: findings.leak.is_some(),
         protected_touched: findings.touched.clone(),
         put_back: u32::try_from(findings.put_back).unwrap_or(u32::MAX),
         limits_hit: judgement

@@ -15,18 +15,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What the scan for canaries found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Canary {
-    /// Patch and artifacts hold no canary.
-    Clean,
-    /// One was found: hidden tests got out.
-    Hit,
-    /// Nothing was scanned.
-    NotScanned,
-}
-
 /// Everything that a grade rests on.
 #[derive(Debug)]
 pub struct Evidence<'a> {
@@ -47,8 +35,6 @@ pub struct Evidence<'a> {
     pub company: Option<&'a [RunReport]>,
     /// Protected paths that the patch changes beyond the plan.
     pub touched: usize,
-    /// Scan for canaries.
-    pub canary: Canary,
     /// What the probes showed.
     pub trust: Trust,
     /// Whether patched code and runner could not reach the supervisor (the inner domain held).
@@ -118,15 +104,6 @@ pub enum Reason {
     /// Protected paths were changed.
     #[error("the patch changes {}", count(*.0, "protected path", "protected paths"))]
     Touched(usize),
-    /// A canary was found.
-    #[error(
-        "the patch or an artifact holds the mark of the hidden tests: somebody has read them; have new \
-         ones sealed (`hangar task retry TASK --from writing`)"
-    )]
-    CanaryHit,
-    /// The scan did not run.
-    #[error("nothing was scanned for the mark of the hidden tests")]
-    CanaryNotScanned,
     /// The sandbox held less than the plan asks.
     #[error("trust is `{have}`; the plan asks for `{need}`")]
     Trust {
@@ -369,11 +346,6 @@ fn conditions_hold(evidence: &Evidence<'_>, verdict: Verdict, reasons: &mut Vec<
     }
     if evidence.touched > 0 {
         reasons.push(Reason::Touched(evidence.touched));
-    }
-    match evidence.canary {
-        Canary::Clean => {}
-        Canary::Hit => reasons.push(Reason::CanaryHit),
-        Canary::NotScanned => reasons.push(Reason::CanaryNotScanned),
     }
     let plan = evidence.plan;
     if evidence.trust < plan.trust {

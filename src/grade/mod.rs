@@ -14,6 +14,7 @@ pub mod judge;
 pub mod manifest;
 pub mod protect;
 pub mod report;
+pub mod shingles;
 pub mod suite;
 pub mod weak;
 

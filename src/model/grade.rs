@@ -43,7 +43,8 @@ pub struct Grade {
     pub secrecy: Secrecy,
     /// Whether the version was sealed after any run of the task.
     pub after_code: bool,
-    /// Whether a canary was found in what was scanned.
+    /// Whether hidden tests had got out: a canary, or a long piece of them, was found in what was
+    /// scanned. Then the grade is void.
     pub canary_found: bool,
     /// Protected paths that the patch touches beyond the plan.
     pub protected_touched: Vec<String>,

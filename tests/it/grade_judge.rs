@@ -4,7 +4,7 @@
 
 use crate::grade_kit::id;
 use hangar::grade::call::Hit;
-use hangar::grade::judge::{Canary, Evidence, Judgement, Reason, Void, judge};
+use hangar::grade::judge::{Evidence, Judgement, Reason, Void, judge};
 use hangar::grade::report::{Fault, RunReport};
 use hangar::model::criteria::Criteria;
 use hangar::model::manifest::BaseStatus;
@@ -27,7 +27,6 @@ struct World {
     sentinels: Option<RunReport>,
     company: Option<Vec<RunReport>>,
     touched: usize,
-    canary: Canary,
     trust: Trust,
     shielded: bool,
     tests_intact: bool,
@@ -69,7 +68,6 @@ impl World {
             sentinels: Some(report(&[("fix", Outcome::Passed), ("s", ASSERTED)])),
             company: Some(vec![report(&[("fix", Outcome::Passed), ("s", ASSERTED)])]),
             touched: 0,
-            canary: Canary::Clean,
             trust: Trust::Sealed,
             shielded: true,
             tests_intact: true,
@@ -87,7 +85,6 @@ impl World {
             sentinels: self.sentinels.as_ref(),
             company: self.company.as_deref(),
             touched: self.touched,
-            canary: self.canary,
             trust: self.trust,
             shielded: self.shielded,
             tests_intact: self.tests_intact,
@@ -342,16 +339,8 @@ fn a_limit_is_a_fail_and_not_void() {
 #[test]
 fn everything_else_that_the_plan_asks_must_hold() {
     let need = Trust::Sealed;
-    let cases: [(Judgement, Reason); 4] = [
+    let cases: [(Judgement, Reason); 2] = [
         (World::with(|world| world.touched = 2), Reason::Touched(2)),
-        (
-            World::with(|world| world.canary = Canary::Hit),
-            Reason::CanaryHit,
-        ),
-        (
-            World::with(|world| world.canary = Canary::NotScanned),
-            Reason::CanaryNotScanned,
-        ),
         (
             World::with(|world| world.trust = Trust::Confined),
             Reason::Trust {

@@ -7,7 +7,7 @@ use crate::{evidence_attacks, grade_sandboxed};
 use hangar::base::redact::Secret;
 use hangar::grade::adapter::{Adapter, Listing, adapter};
 use hangar::grade::call::{Call, End, Layout, Raw, Tools};
-use hangar::grade::judge::{Canary, Evidence, Judgement, judge};
+use hangar::grade::judge::{Evidence, Judgement, judge};
 use hangar::grade::manifest::{Project, Tree};
 use hangar::grade::protect::Globs;
 use hangar::grade::report::RunReport;
@@ -313,7 +313,6 @@ impl Case<'_> {
             sentinels: sentinels.as_ref(),
             company: company.as_deref(),
             touched: 0,
-            canary: Canary::Clean,
             trust: Trust::Sealed,
             shielded: true,
             tests_intact: intact,

@@ -105,6 +105,8 @@ pub enum Stopped {
     Delivered,
     /// All rounds are used.
     NotAccepted,
+    /// Hidden tests got out: new ones must be sealed.
+    Leaked,
     /// Too many versions of the tests were rejected.
     Rejected,
     /// The task had ended before.
@@ -215,6 +217,7 @@ fn not_now(next: &Next) -> flow::Error {
         Next::Grade { .. }
         | Next::Deliver { .. }
         | Next::GiveUp { .. }
+        | Next::Leaked { .. }
         | Next::RejectTask { .. } => (
             "another patch is being accepted",
             "run the task (`hangar run`)",
@@ -306,6 +309,7 @@ fn view(store: &Store, id: &TaskId, stop: Stop) -> Result<RunView, Error> {
             }
             Stopped::NotAccepted
         }
+        Stop::Leaked => Stopped::Leaked,
         Stop::Rejected => Stopped::Rejected,
         Stop::Ended => Stopped::Ended,
     };

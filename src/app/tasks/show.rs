@@ -117,7 +117,7 @@ pub enum NextStep {
     ApprovePatch,
     /// The result goes to a branch.
     Deliver,
-    /// All rounds are used; the task fails.
+    /// All rounds are used, or hidden tests got out; the task fails.
     GiveUp,
     /// Too many versions were rejected; the task is rejected.
     Reject,
@@ -136,7 +136,7 @@ impl From<&Next> for NextStep {
             Next::Grade { .. } => Self::Grade,
             Next::AwaitPatchApproval { .. } => Self::ApprovePatch,
             Next::Deliver { .. } => Self::Deliver,
-            Next::GiveUp { .. } => Self::GiveUp,
+            Next::GiveUp { .. } | Next::Leaked { .. } => Self::GiveUp,
             Next::RejectTask { .. } => Self::Reject,
             Next::Blocked(
                 Contradiction::Decisions { .. }

@@ -135,6 +135,9 @@ fn stopped(view: &RunView) -> String {
             }
             None => "failed     all rounds are used".to_owned(),
         },
+        Stopped::Leaked => {
+            "failed     hidden tests got out; the result that holds them is on no branch".to_owned()
+        }
         Stopped::Rejected => {
             "rejected   too many versions of the hidden tests were rejected".to_owned()
         }
@@ -167,7 +170,8 @@ fn next_commands(view: &RunView) -> Vec<String> {
                 format!("hangar run {id}"),
             ];
         }
-        Stopped::NotAccepted => format!("hangar task retry {id}"),
+        // It resumes where new tests are written.
+        Stopped::NotAccepted | Stopped::Leaked => format!("hangar task retry {id}"),
         Stopped::Delivered | Stopped::Ended if view.branch.is_some() => {
             format!("hangar verify {id}")
         }
@@ -185,6 +189,8 @@ pub(super) fn status(view: &RunView) -> ExitStatus {
         }
         Stopped::Stage | Stopped::Delivered => ExitStatus::Done,
         Stopped::Ended => ExitStatus::answer(view.branch.is_some()),
-        Stopped::NeedsAgent | Stopped::NotAccepted | Stopped::Rejected => ExitStatus::No,
+        Stopped::NeedsAgent | Stopped::NotAccepted | Stopped::Leaked | Stopped::Rejected => {
+            ExitStatus::No
+        }
     }
 }

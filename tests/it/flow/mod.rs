@@ -3,5 +3,6 @@
 mod attacks;
 mod exec;
 mod external;
+mod leak;
 mod tooling;
 pub(crate) mod world;

@@ -1,0 +1,155 @@
+//! Hidden tests that stand in a patch, or in what came with it: the grade is void, the task ends, and a
+//! retry has new tests written. What an author may know, or says in a few words of its own, is no leak.
+
+use super::world::World;
+use hangar::flow::drive::{Agents, Stop, drive};
+use hangar::flow::{stage, verify, version};
+use hangar::model::approval::Action;
+use hangar::model::grade::Grade;
+use hangar::model::ids::TaskId;
+use hangar::model::task::{Stage, State};
+
+const CONFIG: &str = r#"
+format = 1
+[task]
+flow = "test-first"
+[grader]
+framework = "exec"
+tests = ["tests/"]
+[deliver]
+as = "branch"
+branch = "hangar/{key}"
+"#;
+const MAP: &str = r#"{"format": 1, "criteria": {"c1": ["tests/sub.sh"]}, "others": [], "sentinels": [], "notes": ""}"#;
+/// Part of the base, and of the tests.
+const KNOWN: &str = "\
+say() { printf '%s: wanted %s, got %s\\n' \"$name\" \"$want\" \"$got\" >&2; }
+check() { name=$1 want=$2 got=$3; if [ \"$want\" != \"$got\" ]; then say; failed=1; fi; }
+";
+const BODY: &str = "\
+check small 2 \"$(sh ./calc.sh 5 3)\"
+check large 58 \"$(sh ./calc.sh 70 12)\"
+check below -4 \"$(sh ./calc.sh 3 7)\"
+check none 0 \"$(sh ./calc.sh 9 9)\"
+exit \"${failed:-0}\"
+";
+const HONEST: &str = "echo $(($1 - $2))\n";
+
+struct Scene {
+    world: World,
+    id: TaskId,
+}
+
+impl Scene {
+    /// A task whose coder leaves these files in its first round.
+    fn new(files: &[(&str, &str)]) -> Self {
+        let world = World::new(&[
+            ("calc.sh", "echo 0\n"),
+            ("lib.sh", KNOWN),
+            ("hangar.toml", CONFIG),
+        ]);
+        let test = format!("#!/bin/sh\n{KNOWN}{BODY}");
+        for version in 1..=2 {
+            for (path, text) in [("tests/sub.sh", test.as_str()), ("criteria.json", MAP)] {
+                let path = format!("writer/{version}/out/sealed/{path}");
+                world.script("writer", &path, text);
+            }
+        }
+        world.script("coder", "implementer/1/src/calc.sh", HONEST);
+        for (path, text) in files {
+            world.script("coder", &format!("implementer/1/{path}"), text);
+        }
+        let store = world.store();
+        let id = world.task(&store, "Subtract", &["calc.sh 5 3 prints 2"]);
+        let scene = Self { world, id };
+        scene.drive();
+        scene
+    }
+
+    fn drive(&self) -> Stop {
+        let (host, store) = (self.world.host(), self.world.store());
+        drive(&host, &store, &self.id, None, Agents::Start).unwrap()
+    }
+
+    /// Approves the tests, lets the coder work and the patch be graded.
+    fn approved(&self) -> (Stop, Grade) {
+        self.world.decide(&self.id, Action::Approve, "");
+        let stop = self.drive();
+        let dossier = self.world.store().dossier(&self.id).unwrap();
+        (stop, dossier.grades[0].value().clone())
+    }
+
+    fn leaks(&self, what: &str) {
+        let (stop, grade) = self.approved();
+        assert!(matches!(stop, Stop::Leaked), "{stop:?}");
+        assert!(grade.void && grade.canary_found && !grade.accepted);
+        assert!(grade.reasons[0].contains(what), "{:?}", grade.reasons);
+        let store = self.world.store();
+        let dossier = store.dossier(&self.id).unwrap();
+        assert_eq!(dossier.history.task.state, State::Failed);
+        assert_eq!(dossier.grades.len(), 1, "no round follows");
+        let branch = store.repo.read_ref("refs/heads/hangar/KAN-80").unwrap();
+        assert_eq!(branch, None, "what leaked is on no branch");
+        let settings = &store.policy.newest().root.acceptance;
+        let (from, aside) = stage::resumption(&dossier, settings, store.clock.now());
+        assert_eq!(from, Stage::Writing);
+        assert!(aside.contains(&dossier.seals[0].digest()));
+    }
+}
+
+#[test]
+fn a_piece_of_the_tests_in_the_patch_ends_the_task() {
+    Scene::new(&[("src/notes.txt", BODY)]).leaks("a long piece of the hidden tests");
+}
+
+#[test]
+fn a_piece_of_the_tests_in_what_came_with_the_patch_ends_the_task() {
+    let told = format!("{{\"note\": {:?}}}\n", format!("as it was said:\n{BODY}"));
+    Scene::new(&[("out/RESULT.md", &told)]).leaks("a long piece of the hidden tests");
+}
+
+#[test]
+fn what_the_base_holds_and_a_few_equal_lines_are_no_leak() {
+    let own = format!("{KNOWN}{}", BODY.lines().next().unwrap());
+    let scene = Scene::new(&[("src/own.sh", &own), ("out/RESULT.md", KNOWN)]);
+    let (stop, grade) = scene.approved();
+    assert!(matches!(stop, Stop::Delivered(_)), "{stop:?}");
+    assert!(grade.accepted && !grade.canary_found);
+}
+
+#[test]
+fn the_mark_of_any_version_ends_the_task_and_new_tests_are_accepted_after_it() {
+    let scene = Scene::new(&[]);
+    let (host, store) = (scene.world.host(), scene.world.store());
+    let dossier = store.dossier(&scene.id).unwrap();
+    let key = host.grader_identity().unwrap();
+    let first = version::open(&store, &dossier, &dossier.seals[0], &[key]).unwrap();
+    let marked = format!("# {}\n{HONEST}", first.canary.token());
+    scene
+        .world
+        .script("coder", "implementer/1/src/calc.sh", &marked);
+    scene
+        .world
+        .decide(&scene.id, Action::Reject, "more of them");
+    scene.drive();
+    scene.leaks("the mark of the hidden tests");
+
+    let person = scene.world.person(&store);
+    let dossier = store.dossier(&scene.id).unwrap();
+    let settings = &store.policy.newest().root.acceptance;
+    let (from, set_aside) = stage::resumption(&dossier, settings, store.clock.now());
+    let retry = hangar::model::event::Change::Retry { from, set_aside };
+    store
+        .change_task(&scene.id, &person, |_| Ok(vec![retry.clone()]))
+        .unwrap();
+    scene
+        .world
+        .script("coder", "implementer/1/src/calc.sh", HONEST);
+    scene.drive();
+    scene.world.decide(&scene.id, Action::Approve, "");
+    let stop = scene.drive();
+    assert!(matches!(stop, Stop::Delivered(_)), "{stop:?}");
+    // What leaked once is set aside, and stands in no way.
+    let report = verify::verify(&store, &scene.id, &[]).unwrap();
+    assert!(report.accepted(), "{report:?}");
+}
