@@ -373,6 +373,11 @@ fn an_approval_against_a_colleague_s_rejection_names_the_way_out() {
     assert!(!approved.stdout.contains("hangar run"), "{approved}");
     let again = place.json("approve", &approve, 0);
     assert_eq!(again["contradicting"].as_array().unwrap().len(), 2);
+    let waits = place.env.hangar(&place.dir, &["run", "KAN-1"]);
+    assert_eq!(waits.code, Some(6), "{waits}");
+    for part in ["approved by alice", "rejected by bob"] {
+        assert!(waits.stdout.contains(part), "{part}: {waits}");
+    }
     // Which one stands is nobody's proposal.
     let inbox = place.env.hangar(&place.dir, &["inbox"]).success();
     let command = "hangar adjudicate";

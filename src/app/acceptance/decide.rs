@@ -1,11 +1,12 @@
 //! `hangar approve`, `hangar reject`, `hangar adjudicate`.
 
+use super::contradicting::{self, Contradicting};
 use super::pick::{choose, dossier};
 use super::seen::seen;
 use crate::app::{Error, Here, sync};
 use crate::flow;
 use crate::flow::decide::{self, Look};
-use crate::flow::stage::{self, Decision, Next};
+use crate::flow::stage::{self, Contradiction, Decision, Next};
 use crate::model::approval::Action;
 use crate::model::digest::Digest;
 use crate::model::ids::{Principal, TaskId};
@@ -61,17 +62,6 @@ pub struct Decided {
     /// them stands.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub contradicting: Vec<Contradicting>,
-}
-
-/// One of several decisions that contradict each other.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
-pub struct Contradicting {
-    /// Digest of the signed document: names it in `hangar adjudicate`.
-    pub decision: Digest,
-    /// What it says.
-    pub action: Action,
-    /// Who decided so.
-    pub by: Principal,
 }
 
 /// What a decision of this person would be about: the newest version, if it is the one that they
@@ -178,23 +168,23 @@ pub fn approved_already(here: &Here, pending: &Pending) -> Result<Option<Decided
         patch_waits: matches!(next, Next::AwaitPatchApproval { .. }),
         have: people(&store, &dossier, seal),
         needed: needed(&store),
-        contradicting: contradicting(&store, &dossier, seal),
+        contradicting: opposed(&store, &dossier, seal),
     }))
 }
 
 /// The decisions about a version, where they contradict each other.
-fn contradicting(store: &Store, dossier: &Dossier, seal: &Held<Manifest>) -> Vec<Contradicting> {
-    let Decision::Contradicted(documents) = stage::standing_now(store, dossier, seal) else {
-        return Vec::new();
-    };
-    let decisions = dossier.decisions.iter();
-    let own = decisions.filter(|held| documents.contains(&held.digest()));
-    own.map(|held| Contradicting {
-        decision: held.digest(),
-        action: held.value().action,
-        by: held.document.actor.person().clone(),
-    })
-    .collect()
+fn opposed(store: &Store, dossier: &Dossier, seal: &Held<Manifest>) -> Vec<Contradicting> {
+    let manifest = seal.digest();
+    match stage::standing_now(store, dossier, seal) {
+        Decision::Contradicted(documents) => {
+            let decisions = Contradiction::Decisions {
+                manifest,
+                documents,
+            };
+            contradicting::of(dossier, &decisions)
+        }
+        _ => Vec::new(),
+    }
 }
 
 fn people(store: &Store, dossier: &Dossier, seal: &Held<Manifest>) -> u32 {
@@ -237,7 +227,7 @@ pub fn decide(
         patch_waits: false,
         have: people(&store, &dossier, seal),
         needed: needed(&store),
-        contradicting: contradicting(&store, &dossier, seal),
+        contradicting: opposed(&store, &dossier, seal),
         id: pending.id.clone(),
         action,
         manifest: pending.manifest,

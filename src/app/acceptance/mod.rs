@@ -1,6 +1,7 @@
 //! The acceptance commands: run, seal, review, decide, submit, grade, deliver.
 
 pub mod changes;
+pub mod contradicting;
 pub mod decide;
 pub mod demo;
 pub mod grade;

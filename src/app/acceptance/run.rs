@@ -1,10 +1,11 @@
 //! `hangar run`, `hangar submit`, `hangar deliver`: driving a task.
 
+use super::contradicting::{self, Contradicting};
 use super::machine::{Watch, host};
 use crate::app::{Error, Here};
 use crate::flow;
 use crate::flow::drive::{Agents, Stop, drive};
-use crate::flow::stage::{self, Contradiction, Next};
+use crate::flow::stage::{self, Next};
 use crate::model::authority::{Act, may};
 use crate::model::digest::Digest;
 use crate::model::event::Change;
@@ -49,7 +50,7 @@ pub struct RunView {
     pub guarded: Vec<String>,
     /// Documents one of which must be chosen.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
-    pub contradicting: Vec<Digest>,
+    pub contradicting: Vec<Contradicting>,
     /// The branch that holds the result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,
@@ -294,7 +295,7 @@ fn view(store: &Store, id: &TaskId, stop: Stop) -> Result<RunView, Error> {
             Stopped::WaitingForPatchApproval
         }
         Stop::Blocked(contradiction) => {
-            view.contradicting = Contradiction::documents(&contradiction).to_vec();
+            view.contradicting = contradicting::of(&dossier, &contradiction);
             Stopped::Contradiction
         }
         Stop::Draft | Stop::NeedsAgent => Stopped::NeedsAgent,

@@ -1,5 +1,6 @@
 //! `hangar approve`
 
+use super::run::contradicting;
 use crate::app::acceptance::decide::{self, Decided, Pending};
 use crate::app::acceptance::patch;
 use crate::base::words::count;
@@ -169,14 +170,7 @@ pub(super) fn tell(context: &Context, decided: &Decided, word: &str) {
 /// Says that others decided the opposite, and who gets the task out of it.
 fn contradiction(context: &Context, decided: &Decided) {
     for one in &decided.contradicting {
-        let word = match one.action {
-            Action::Approve => "approved by",
-            Action::Reject => "rejected by",
-        };
-        let decision = one.decision.short();
-        context
-            .printer
-            .line(format!("opposed    {decision} {word} {}", one.by));
+        context.printer.line(contradicting(one));
     }
     let id = decided.id.short();
     let command = format!("hangar adjudicate {id} DIGEST --reason TEXT");

@@ -1,12 +1,12 @@
 //! `hangar run`
 
+use crate::app::acceptance::contradicting::{Contradicting, Says};
 use crate::app::acceptance::run::{self, RunView, Stopped};
 use crate::base::words::count;
 use crate::cli::args::TaskArg;
 use crate::cli::watch::watched;
 use crate::cli::words;
 use crate::cli::{CliError, ExitStatus, context::Context};
-use crate::model::digest::Digest;
 use crate::model::task::Stage;
 use crate::ui::{Label, escape, paint};
 use clap::Args;
@@ -116,9 +116,9 @@ fn stopped(view: &RunView) -> String {
             lines.join("\n")
         }
         Stopped::Contradiction => {
-            let documents: Vec<_> = view.contradicting.iter().map(Digest::short).collect();
-            let documents = documents.join(", ");
-            format!("waiting    documents contradict each other: {documents}")
+            let mut lines = vec!["waiting    documents contradict each other:".to_owned()];
+            lines.extend(view.contradicting.iter().map(contradicting));
+            lines.join("\n")
         }
         Stopped::NeedsAgent => "stopped    an implementation is needed".to_owned(),
         Stopped::Stage => {
@@ -153,6 +153,18 @@ fn stopped(view: &RunView) -> String {
             ),
         },
     }
+}
+
+/// One of several documents that contradict each other, on a line of its own.
+pub(super) fn contradicting(one: &Contradicting) -> String {
+    let what = match one.says {
+        Says::Approved => "approved by",
+        Says::Rejected => "rejected by",
+        Says::Accepted => "grade: accepted, by",
+        Says::NotAccepted => "grade: not accepted, by",
+        Says::Sealed => "version sealed by",
+    };
+    format!("opposed    {} {what} {}", one.document.short(), one.by)
 }
 
 /// What a person types next.

@@ -95,11 +95,14 @@ fn text(view: &SyncView) -> String {
         let end = if loss.healed {
             "; it was pushed again"
         } else {
-            ""
+            "; this clone still has what was there"
         };
         lines.push(format!(
             "{:<10} {} {what} {}{end}",
-            paint(Label::Attention, "restored"),
+            paint(
+                Label::Attention,
+                if loss.healed { "restored" } else { "lost" }
+            ),
             escape::line(&view.remote),
             escape::line(&loss.name)
         ));
@@ -127,9 +130,13 @@ fn text(view: &SyncView) -> String {
 /// What the remote lacks, why, and what helps.
 fn not_pushed(view: &SyncView, why: &str) -> Vec<String> {
     let names = &view.unpublished;
-    let refs = count(names.len(), "ref", "refs");
     let word = paint(Label::Bad, "not pushed");
-    let mut lines = vec![format!("{word} {refs}: {}", escape::line(why))];
+    // Nothing is known to be missing there where the remote was not reached.
+    let refs = match names.len() {
+        0 => String::new(),
+        number => format!(" {}", count(number, "ref", "refs")),
+    };
+    let mut lines = vec![format!("{word}{refs}: {}", escape::line(why))];
     let shown = names.iter().take(SHOWN);
     lines.extend(shown.map(|name| format!("  {}", escape::line(name))));
     if names.len() > SHOWN {

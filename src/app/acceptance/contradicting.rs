@@ -1,0 +1,73 @@
+//! Documents of which only one can stand, each with what it says.
+
+use crate::flow::stage::Contradiction;
+use crate::model::approval::Action;
+use crate::model::digest::Digest;
+use crate::model::ids::Principal;
+use crate::store::dossier::Dossier;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// One of several documents that contradict each other.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Contradicting {
+    /// Digest of the signed document: names it in `hangar adjudicate`.
+    pub document: Digest,
+    /// What it says.
+    pub says: Says,
+    /// Who signed it.
+    pub by: Principal,
+}
+
+/// What one of them says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Says {
+    /// An approval of a version.
+    Approved,
+    /// A rejection of it.
+    Rejected,
+    /// A grade that accepts a patch.
+    Accepted,
+    /// A grade that does not accept it.
+    NotAccepted,
+    /// A version of the tests beside another one of the same number.
+    Sealed,
+}
+
+/// Every document of a contradiction that is here.
+pub(super) fn of(dossier: &Dossier, contradiction: &Contradiction) -> Vec<Contradicting> {
+    let documents = contradiction.documents().iter();
+    documents
+        .filter_map(|document| one(dossier, *document))
+        .collect()
+}
+
+fn one(dossier: &Dossier, document: Digest) -> Option<Contradicting> {
+    let decisions = dossier.decisions.iter().map(|held| {
+        let says = match held.value().action {
+            Action::Approve => Says::Approved,
+            Action::Reject => Says::Rejected,
+        };
+        (held.digest(), says, held.document.actor.person())
+    });
+    let grades = dossier.grades.iter().map(|held| {
+        let says = if held.value().accepted {
+            Says::Accepted
+        } else {
+            Says::NotAccepted
+        };
+        (held.digest(), says, held.document.actor.person())
+    });
+    let seals = dossier.seals.iter();
+    let seals = seals.map(|held| (held.digest(), Says::Sealed, held.document.actor.person()));
+    let (_, says, by) = decisions
+        .chain(grades)
+        .chain(seals)
+        .find(|(digest, ..)| *digest == document)?;
+    Some(Contradicting {
+        document,
+        says,
+        by: by.clone(),
+    })
+}
