@@ -290,7 +290,8 @@ for one in runs:
     assert one.kind != "agent" or one.get("manifest") in {None, *uses}
     for part in one.get("attachment", []):
         assert part.name not in one.beside or digest(file(one.beside, part.name)) == part.sha256
-        clear.append(b"" if part.get("sealed") else file(one.beside, part.name))
+        silent = part.get("sealed") or one.id in aside_then
+        clear.append(b"" if silent else file(one.beside, part.name))
 assert (run.role, run.outcome, run.manifest) == ("implementer", "completed", seal.id)
 assert run.kind == "agent" or run.secrecy in ("none", "policy")
 assert run.get("harness", {}).get("name") != seal.writer.get("harness", "")

@@ -117,17 +117,22 @@ fn what_the_base_holds_and_a_few_equal_lines_are_no_leak() {
     assert!(grade.accepted && !grade.canary_found);
 }
 
-#[test]
-fn the_mark_of_any_version_ends_the_task_and_new_tests_are_accepted_after_it() {
+/// A task whose first coder repeated the mark of a version that had been rejected, retried and delivered.
+fn delivered_after_a_leak() -> Scene {
     let scene = Scene::new(&[]);
     let (host, store) = (scene.world.host(), scene.world.store());
     let dossier = store.dossier(&scene.id).unwrap();
     let key = host.grader_identity().unwrap();
     let first = version::open(&store, &dossier, &dossier.seals[0], &[key]).unwrap();
-    let marked = format!("# {}\n{HONEST}", first.canary.token());
-    scene
-        .world
-        .script("coder", "implementer/1/src/calc.sh", &marked);
+    let round = |mark: &str| {
+        let file = |path: &str, text: &str| {
+            let path = format!("implementer/1/{path}");
+            scene.world.script("coder", &path, text);
+        };
+        file("src/calc.sh", &format!("# {mark}\n{HONEST}"));
+        file("out/RESULT.md", &format!("Done. {mark}\n"));
+    };
+    round(first.canary.token());
     scene
         .world
         .decide(&scene.id, Action::Reject, "more of them");
@@ -142,14 +147,27 @@ fn the_mark_of_any_version_ends_the_task_and_new_tests_are_accepted_after_it() {
     store
         .change_task(&scene.id, &person, |_| Ok(vec![retry.clone()]))
         .unwrap();
-    scene
-        .world
-        .script("coder", "implementer/1/src/calc.sh", HONEST);
+    round("no mark");
     scene.drive();
     scene.world.decide(&scene.id, Action::Approve, "");
     let stop = scene.drive();
     assert!(matches!(stop, Stop::Delivered(_)), "{stop:?}");
+    scene
+}
+
+#[test]
+fn the_mark_of_any_version_ends_the_task_and_new_tests_are_accepted_after_it() {
+    let scene = delivered_after_a_leak();
     // What leaked once is set aside, and stands in no way.
-    let report = verify::verify(&store, &scene.id, &[]).unwrap();
+    let report = verify::verify(&scene.world.store(), &scene.id, &[]).unwrap();
     assert!(report.accepted(), "{report:?}");
+}
+
+#[test]
+#[ignore = "heavy: python3 and ssh-keygen"]
+fn the_second_verifier_accepts_what_was_delivered_after_a_leak() {
+    let scene = delivered_after_a_leak();
+    let (dir, home) = (scene.world.repo_dir(), scene.world.dir.path());
+    let out = crate::verify::second::ask(&dir, home, scene.id.as_str(), &[]);
+    assert_eq!(out.status.code(), Some(0), "{out:?}");
 }
