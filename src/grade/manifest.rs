@@ -94,7 +94,7 @@ impl Project {
                 name: python_name(tree),
                 ..Self::default()
             },
-            Framework::Node | Framework::Mocha => {
+            Framework::Node | Framework::Mocha | Framework::Jest | Framework::Vitest => {
                 let tests = found(&[".js", ".mjs", ".cjs", ".ts", ".mts", ".cts"]);
                 Self {
                     declared: node_dependencies(tree),

@@ -331,7 +331,7 @@ fn place<'a>(version: &Version<'a>, id: &TestId) -> Option<(&'a SealedFile, usiz
                 .find(|file| ends.iter().any(|end| file.path.ends_with(end.as_str())))?;
             (file, vec![format!("fn {}(", name.rsplit("::").next()?)])
         }
-        Framework::Node | Framework::Mocha => {
+        Framework::Node | Framework::Mocha | Framework::Jest | Framework::Vitest => {
             // Names are taken whole: `[` has no meaning in them.
             let (path, rest) = id.as_str().split_once(" > ")?;
             let last = rest.rsplit(" > ").next()?;
@@ -363,7 +363,7 @@ fn checks(framework: Framework, text: &str) -> usize {
     let words = match framework {
         Framework::Pytest | Framework::Unittest => PYTHON.checks,
         Framework::Cargo => RUST.checks,
-        Framework::Node | Framework::Mocha => SCRIPT.checks,
+        Framework::Node | Framework::Mocha | Framework::Jest | Framework::Vitest => SCRIPT.checks,
         // One line for each expectation.
         Framework::External => return text.lines().count(),
         Framework::Tap | Framework::Exec => return usize::MAX,

@@ -205,7 +205,7 @@ const fn examples(framework: Framework) -> (&'static str, &'static str) {
             "tests/test_sentinel.py::TestSentinel::test_wrong",
         ),
         Framework::Cargo => ("sum::empty_is_zero", "sentinel::wrong_on_purpose"),
-        Framework::Node | Framework::Mocha => (
+        Framework::Node | Framework::Mocha | Framework::Jest | Framework::Vitest => (
             "tests/sum.test.js > sum > empty is zero",
             "tests/sentinel.test.js > wrong on purpose",
         ),
@@ -343,6 +343,8 @@ mod tests {
             Framework::Cargo,
             Framework::Node,
             Framework::Mocha,
+            Framework::Jest,
+            Framework::Vitest,
             Framework::Tap,
             Framework::Exec,
             Framework::External,

@@ -22,6 +22,10 @@ pub enum Framework {
     Node,
     /// mocha
     Mocha,
+    /// jest
+    Jest,
+    /// vitest
+    Vitest,
     /// Any program that prints TAP
     Tap,
     /// Each sealed executable is one test
@@ -30,7 +34,7 @@ pub enum Framework {
     External,
 }
 
-super::outcome::text_form!(Framework: Pytest = "pytest", Unittest = "unittest", Cargo = "cargo", Node = "node", Mocha = "mocha", Tap = "tap", Exec = "exec", External = "external");
+super::outcome::text_form!(Framework: Pytest = "pytest", Unittest = "unittest", Cargo = "cargo", Node = "node", Mocha = "mocha", Jest = "jest", Vitest = "vitest", Tap = "tap", Exec = "exec", External = "external");
 
 /// Bounds on a grade. Sizes are texts such as `4G`, as in `hangar.toml`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -56,7 +56,9 @@ fn specimen(framework: Framework) -> Specimen {
             skip: None,
         },
         Framework::Node => javascript(grade_attacks_node::case()),
-        Framework::Mocha => javascript(grade_attacks_js::case(framework)),
+        Framework::Mocha | Framework::Jest | Framework::Vitest => {
+            javascript(grade_attacks_js::case(framework))
+        }
         Framework::Tap => Specimen {
             case: grade_tap::case(),
             path: "add.sh",

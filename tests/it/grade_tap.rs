@@ -110,6 +110,19 @@ fn a_package_gets_the_runner_that_it_starts_or_depends_on() {
             Framework::Node,
         ),
     ];
+    let others = [("jest", Framework::Jest), ("vitest", Framework::Vitest)];
+    for (name, framework) in others {
+        let package = format!("{{\"devDependencies\": {{\"{name}\": \"*\", \"tap\": \"1\"}}}}");
+        let files = [
+            ("package.json", package.as_str()),
+            ("src/__tests__/a.js", ""),
+        ];
+        let (found, _, tests) = proposed(&files).expect("a runner is named");
+        assert_eq!(
+            (found, tests),
+            (framework, vec!["**/__tests__/".to_owned()])
+        );
+    }
     for (rest, expected) in rows {
         let package = format!("{{{rest}}}");
         let files = [("package.json", package.as_str()), ("test/a.test.js", "")];

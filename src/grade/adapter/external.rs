@@ -229,7 +229,11 @@ pub(super) fn of_a_command_line(tree: Tree<'_>, other: Option<&Proposal>) -> Opt
     let other = other?;
     let programs: &[&str] = match other.framework {
         Framework::Cargo if is_rust_program(tree) => &["cargo", "rustc", "cc"],
-        Framework::Node | Framework::Mocha if is_node_program(tree) => &["node"],
+        Framework::Node | Framework::Mocha | Framework::Jest | Framework::Vitest
+            if is_node_program(tree) =>
+        {
+            &["node"]
+        }
         Framework::Pytest | Framework::Unittest if is_python_program(tree) => &["python3"],
         _ => return None,
     };

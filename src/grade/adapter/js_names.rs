@@ -42,6 +42,26 @@ pub(super) const MOCHA: Dialect = Dialect {
     subtests: false,
 };
 
+/// jest.
+pub(super) const JEST: Dialect = Dialect {
+    module: "@jest/globals",
+    tests: &["test", "it", "xtest", "xit", "fit"],
+    groups: &["describe", "xdescribe", "fdescribe"],
+    chained: &["skip", "only", "todo", "concurrent", "failing"],
+    computed: &["each"],
+    subtests: false,
+};
+
+/// vitest.
+pub(super) const VITEST: Dialect = Dialect {
+    module: "vitest",
+    tests: &["test", "it"],
+    groups: &["describe", "suite"],
+    chained: &["skip", "only", "todo", "concurrent", "sequential", "fails"],
+    computed: &["each", "for", "skipIf", "runIf"],
+    subtests: false,
+};
+
 impl Dialect {
     /// Whether a function makes a test (else a group).
     pub(super) fn is_test(&self, function: &str) -> Option<bool> {

@@ -1,4 +1,4 @@
-//! What mocha does as an adapter, and others like it would: one script of ours starts the framework from where
+//! What mocha, jest and vitest do alike as adapters: one script of ours starts the framework from where
 //! `prepare` left it, with the configuration that it says, and tells outcomes over descriptor 3.
 
 use super::js_names::Dialect;

@@ -388,7 +388,7 @@ fn word_at<'a>(tokens: &[(Token<'a>, usize)], at: usize) -> Option<&'a str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::grade::adapter::js_names::{MOCHA, NODE};
+    use crate::grade::adapter::js_names::{JEST, MOCHA, NODE, VITEST};
     use proptest::prelude::*;
 
     fn names(text: &str) -> Vec<String> {
@@ -473,6 +473,12 @@ mod tests {
         let names: Vec<String> = found.tests.iter().map(|names| names.join(" > ")).collect();
         assert_eq!(names, ["g > a", "g > b", "g > c"]);
         assert!(scan(text, &NODE).tests.iter().all(|names| names == &["c"]));
+        let text = "import { it as t } from 'vitest'; t.concurrent.skip('a', f);\n\
+                    describe('g', () => { test('b', f); });\ntest.each([1])('c %i', f);";
+        for (dialect, tests) in [(&VITEST, 2), (&JEST, 1)] {
+            let found = scan(text, dialect);
+            assert_eq!((found.tests.len(), found.unnamed), (tests, vec![3]));
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@
 mod cargo;
 mod exec;
 mod external;
+mod jest;
 mod js;
 mod js_names;
 mod js_runner;
@@ -20,6 +21,7 @@ mod python_runner;
 mod rust_scan;
 mod tap;
 mod unittest;
+mod vitest;
 
 use crate::grade::call::{Call, Layout, Raw, Script, Tool};
 use crate::grade::manifest::Tree;
@@ -149,6 +151,8 @@ pub fn adapter(framework: Framework) -> &'static dyn Adapter {
         Framework::Cargo => &cargo::Cargo,
         Framework::Node => &node::Node,
         Framework::Mocha => &mocha::ADAPTER,
+        Framework::Jest => &jest::ADAPTER,
+        Framework::Vitest => &vitest::ADAPTER,
         Framework::Tap => &tap::Tap,
         Framework::Exec => &exec::Exec,
         Framework::External => &external::External,
@@ -163,6 +167,8 @@ pub const fn one_test(framework: Framework) -> &'static str {
         Framework::Cargo => "cargo test --test TARGET NAME -- --exact",
         Framework::Node => "node --test FILE",
         Framework::Mocha => "npx mocha FILE -g NAME",
+        Framework::Jest => "npx jest FILE -t NAME",
+        Framework::Vitest => "npx vitest run FILE -t NAME",
         Framework::Tap => "the file itself, or its interpreter with the file",
         Framework::Exec => "the file itself: exit status 0 passes, 77 skips, anything else fails",
         Framework::External => "the programs of its steps, by hand",
@@ -190,10 +196,12 @@ pub fn best_verdict(framework: Framework, sentinels: bool) -> Verdict {
 }
 
 /// Every framework, in the order in which a repository is asked for it.
-pub const ALL: [Framework; 8] = [
+pub const ALL: [Framework; 10] = [
     Framework::Cargo,
     Framework::Pytest,
     Framework::Mocha,
+    Framework::Jest,
+    Framework::Vitest,
     Framework::Node,
     Framework::Unittest,
     Framework::Tap,

@@ -60,7 +60,7 @@ function classify(message, isAssertion) {
   if (isAssertion) return ['assertion', ''];
   if (MISSING_MODULE.test(message)) return ['missing-module', packageIn(message)];
   if (MISSING_SYMBOL.test(message)) return ['missing-symbol', ''];
-  if (/SyntaxError|Transform failed|PARSE_ERROR/.test(message)) return ['compile', ''];
+  if (/SyntaxError|Transform failed|Parse failure/.test(message)) return ['compile', ''];
   return ['error', ''];
 }
 
