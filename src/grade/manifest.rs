@@ -107,7 +107,9 @@ impl Project {
                 declared: cargo_dependencies(tree),
                 ..Self::default()
             },
-            Framework::Tap | Framework::Exec | Framework::External => Self::default(),
+            Framework::Tap | Framework::Junit | Framework::Exec | Framework::External => {
+                Self::default()
+            }
         };
         Self {
             tracks_node_modules,

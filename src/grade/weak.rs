@@ -345,7 +345,7 @@ fn place<'a>(version: &Version<'a>, id: &TestId) -> Option<(&'a SealedFile, usiz
             let (path, _) = id.as_str().split_once(" > ")?;
             return Some((named(version, path)?, 0));
         }
-        Framework::Tap | Framework::Exec => return None,
+        Framework::Tap | Framework::Exec | Framework::Junit => return None,
     };
     let text = std::str::from_utf8(file.text.expose()).ok()?;
     let at = needles
@@ -366,7 +366,7 @@ fn checks(framework: Framework, text: &str) -> usize {
         Framework::Node | Framework::Mocha | Framework::Jest | Framework::Vitest => SCRIPT.checks,
         // One line for each expectation.
         Framework::External => return text.lines().count(),
-        Framework::Tap | Framework::Exec => return usize::MAX,
+        Framework::Tap | Framework::Exec | Framework::Junit => return usize::MAX,
     };
     let holds = |line: &&str| words.iter().any(|word| line.contains(word));
     text.lines().filter(holds).count()

@@ -213,6 +213,10 @@ const fn examples(framework: Framework) -> (&'static str, &'static str) {
             "tests/sum.t > empty is zero",
             "tests/sentinel.t > wrong on purpose",
         ),
+        Framework::Junit => (
+            "tests.test_sum.TestSum::test_empty",
+            "tests.test_sentinel.TestSentinel::test_wrong",
+        ),
         Framework::Exec => ("tests/sum_empty.sh", "tests/sentinel.sh"),
         Framework::External => (
             "acceptance/sum.toml > empty is zero",
@@ -346,6 +350,7 @@ mod tests {
             Framework::Jest,
             Framework::Vitest,
             Framework::Tap,
+            Framework::Junit,
             Framework::Exec,
             Framework::External,
         ] {

@@ -28,13 +28,15 @@ pub enum Framework {
     Vitest,
     /// Any program that prints TAP
     Tap,
+    /// Any program that writes a report in JUnit's form
+    Junit,
     /// Each sealed executable is one test
     Exec,
     /// Cases outside the sandbox of the program under test
     External,
 }
 
-super::outcome::text_form!(Framework: Pytest = "pytest", Unittest = "unittest", Cargo = "cargo", Node = "node", Mocha = "mocha", Jest = "jest", Vitest = "vitest", Tap = "tap", Exec = "exec", External = "external");
+super::outcome::text_form!(Framework: Pytest = "pytest", Unittest = "unittest", Cargo = "cargo", Node = "node", Mocha = "mocha", Jest = "jest", Vitest = "vitest", Tap = "tap", Junit = "junit", Exec = "exec", External = "external");
 
 /// Bounds on a grade. Sizes are texts such as `4G`, as in `hangar.toml`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -367,12 +367,14 @@ fn the_subset_is_the_one_of_the_page() {
 #[test]
 fn the_examples_of_the_configuration_page_are_read_without_a_warning() {
     let examples = crate::docs::blocks(&page("docs/reference/configuration.md"), "toml");
-    let [repository, user] = examples.as_slice() else {
+    let [repository, junit, user] = examples.as_slice() else {
         panic!("{} examples", examples.len())
     };
     let path = std::path::Path::new("x.toml");
-    let repository = hangar::config::repository::Repository::parse(path, repository).unwrap();
-    assert!(repository.warnings.is_empty(), "{:?}", repository.warnings);
+    for text in [repository, junit] {
+        let read = hangar::config::repository::Repository::parse(path, text).unwrap();
+        assert!(read.warnings.is_empty(), "{:?}", read.warnings);
+    }
     let user = hangar::config::user::User::parse(path, user, None).unwrap();
     assert!(user.warnings.is_empty(), "{:?}", user.warnings);
     for (name, _) in hangar::config::env_vars::ALL {

@@ -53,7 +53,7 @@ pub(crate) const GOOD: &str = "def add(a, b):\n    return a + b\n";
 pub(crate) const WRONG: &str = "def add(a, b):\n    return a - b\n";
 
 /// The interpreter that has pytest: `HANGAR_TEST_PYTHON`, or the first `python3`.
-fn interpreter() -> std::path::PathBuf {
+pub(crate) fn interpreter() -> std::path::PathBuf {
     std::env::var_os("HANGAR_TEST_PYTHON").map_or_else(|| path_of("python3"), Into::into)
 }
 

@@ -7,7 +7,7 @@ use crate::grade_kit::{Case, File, id, word};
 use crate::{
     docs, grade_attacks_cargo, grade_attacks_js, grade_attacks_node, grade_attacks_python,
 };
-use crate::{grade_exec, grade_tap};
+use crate::{grade_exec, grade_junit, grade_tap};
 use hangar::grade::adapter::{ALL, Listing, adapter, best_verdict, one_test};
 use hangar::grade::call::{Call, End, Hit, Left, Raw};
 use hangar::grade::protect::Globs;
@@ -69,6 +69,20 @@ fn specimen(framework: Framework) -> Specimen {
             endless: "while :; do :; done\n",
             skip: Some("echo 'ok 1 - sum # SKIP'; echo 'ok 2 - zero # SKIP'; exit 0\n"),
         },
+        Framework::Junit => Specimen {
+            case: grade_junit::case(),
+            path: "add.sh",
+            right: grade_junit::RIGHT,
+            wrong: "add() { echo 5; }\n",
+            early: "exit 0\n",
+            crash: "kill -KILL $$\n",
+            endless: "while :; do :; done\n",
+            skip: Some(
+                "for n in sum zero; do echo \"<testcase classname='tests.add_test' name='$n'>\
+                 <skipped/></testcase>\"; done > x; (echo '<testsuite>'; cat x; \
+                 echo '</testsuite>') > report.xml; exit 0\n",
+            ),
+        },
         Framework::Exec => Specimen {
             case: grade_exec::case(),
             ..program()
@@ -127,7 +141,7 @@ fn program() -> Specimen {
 fn needs_a_shell_only(framework: Framework) -> bool {
     matches!(
         framework,
-        Framework::Tap | Framework::Exec | Framework::External
+        Framework::Tap | Framework::Junit | Framework::Exec | Framework::External
     )
 }
 

@@ -42,6 +42,7 @@ mod grade_attacks_python;
 mod grade_conformance;
 mod grade_exec;
 mod grade_judge;
+mod grade_junit;
 mod grade_kit;
 mod grade_sandboxed;
 mod grade_tap;

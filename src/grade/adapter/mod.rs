@@ -12,6 +12,8 @@ mod js;
 mod js_names;
 mod js_runner;
 mod js_scan;
+mod junit;
+mod junit_xml;
 mod libtest;
 mod mocha;
 mod node;
@@ -154,6 +156,7 @@ pub fn adapter(framework: Framework) -> &'static dyn Adapter {
         Framework::Jest => &jest::ADAPTER,
         Framework::Vitest => &vitest::ADAPTER,
         Framework::Tap => &tap::Tap,
+        Framework::Junit => &junit::Junit,
         Framework::Exec => &exec::Exec,
         Framework::External => &external::External,
     }
@@ -170,17 +173,22 @@ pub const fn one_test(framework: Framework) -> &'static str {
         Framework::Jest => "npx jest FILE -t NAME",
         Framework::Vitest => "npx vitest run FILE -t NAME",
         Framework::Tap => "the file itself, or its interpreter with the file",
+        Framework::Junit => "the program of the plan with the file",
         Framework::Exec => "the file itself: exit status 0 passes, 77 skips, anything else fails",
         Framework::External => "the programs of its steps, by hand",
     }
 }
 
-/// Whether every test, or file of tests, is a process of its own that a sentinel never shares, so that
+/// Whether no sentinel can be put behind tests in a process that both share, so that
 /// [`Adapter::company`] gives none.
 pub const fn tests_are_apart(framework: Framework) -> bool {
     matches!(
         framework,
-        Framework::Cargo | Framework::Tap | Framework::Exec | Framework::External
+        Framework::Cargo
+            | Framework::Tap
+            | Framework::Junit
+            | Framework::Exec
+            | Framework::External
     )
 }
 
@@ -196,7 +204,7 @@ pub fn best_verdict(framework: Framework, sentinels: bool) -> Verdict {
 }
 
 /// Every framework, in the order in which a repository is asked for it.
-pub const ALL: [Framework; 10] = [
+pub const ALL: [Framework; 11] = [
     Framework::Cargo,
     Framework::Pytest,
     Framework::Mocha,
@@ -205,6 +213,7 @@ pub const ALL: [Framework; 10] = [
     Framework::Node,
     Framework::Unittest,
     Framework::Tap,
+    Framework::Junit,
     Framework::External,
     Framework::Exec,
 ];
