@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
+use crate::grade_junit;
 use crate::grade_kit::{Bench, Case, File, word};
 use crate::{grade_attacks_cargo, grade_attacks_js, grade_attacks_node, grade_attacks_python};
 use hangar::base::redact::Secret;
@@ -222,7 +223,7 @@ pub(crate) fn grade(case: &Case<'_>, patch: &[File<'_>]) -> Judgement {
 }
 
 #[test]
-#[ignore = "heavy: needs namespaces, python3 with pytest, node and cargo"]
+#[ignore = "heavy: needs namespaces, python3 with pytest, node with mocha, jest and vitest, and cargo"]
 fn honest_patches_are_accepted_and_wrong_ones_are_not() {
     for subject in subjects() {
         let name = subject.case.framework;
@@ -251,7 +252,7 @@ fn with_shell(subject: &Subject, line: &str) -> String {
 }
 
 #[test]
-#[ignore = "heavy: needs namespaces, python3 with pytest, node and cargo"]
+#[ignore = "heavy: needs namespaces, python3 with pytest, node with mocha, jest and vitest, and cargo"]
 fn sealed_files_can_not_be_changed_unseen() {
     let line = "for f in /src/tests/*; do rm -f $f; echo > $f; done; rm -rf /src/tests";
     for subject in subjects() {
@@ -268,7 +269,7 @@ fn sealed_files_can_not_be_changed_unseen() {
 }
 
 #[test]
-#[ignore = "heavy: needs namespaces, python3 with pytest, node and cargo"]
+#[ignore = "heavy: needs namespaces, python3 with pytest, node with mocha, jest and vitest, and cargo"]
 fn runner_and_channel_are_out_of_reach() {
     // The runner's scripts, and the channel by way of every process that can be seen.
     let line = "rm -rf /run/r; for f in /run/r/*; do echo exit > $f; done; \
@@ -289,7 +290,7 @@ fn runner_and_channel_are_out_of_reach() {
 }
 
 #[test]
-#[ignore = "heavy: needs namespaces, python3 with pytest, node and cargo"]
+#[ignore = "heavy: needs namespaces, python3 with pytest, node with mocha, jest and vitest, and cargo"]
 fn survivors_and_noise_change_nothing() {
     let line = "(setsid sh -c 'while :; do echo noise; sleep 0.01; done' >/dev/null 2>&1 &) ; \
         (setsid sleep 600 &)";
@@ -304,6 +305,22 @@ fn survivors_and_noise_change_nothing() {
             judgement.reasons
         );
     }
+}
+
+#[test]
+#[ignore = "heavy: needs namespaces"]
+fn a_report_that_a_program_writes_is_read() {
+    let case = grade_junit::case();
+    let good = grade(&case, &[("add.sh", grade_junit::RIGHT)]);
+    assert_eq!(word(&good), "accepted", "{:?}", good.reasons);
+    let wrong = grade(&case, &[("add.sh", "add() { echo 5; }\n")]);
+    assert_eq!(word(&wrong), "not accepted", "{:?}", wrong.reasons);
+    // Who changes the report after the program has ended is dead before it is read, or too late.
+    let late = format!(
+        "(setsid sh -c 'while :; do echo \"<testsuite/>\" > report.xml; done' >/dev/null 2>&1 &)\n{}",
+        "add() { echo 5; }\n"
+    );
+    assert!(!grade(&case, &[("add.sh", &late)]).accepted);
 }
 
 /// Runs while the sealed files are there, as the user that owns the tree.
