@@ -1,12 +1,12 @@
 //! Patches that try to be accepted without being right, against mocha, jest and vitest. Each row runs the
 //! real program; the honest patch beside it must be accepted.
 
-use crate::grade_attacks_node::{GOOD, WRONG};
-use crate::grade_kit::{Bench, CROSSCHECKED, Case, File, execute, id, outcome_of, word};
+use crate::grade_attacks_node::{GOOD, WRONG, classes, one_ends};
+use crate::grade_kit::{Bench, CROSSCHECKED, Case, File, execute, outcome_of, word};
 use hangar::grade::adapter::adapter;
 use hangar::grade::protect::Globs;
 use hangar::grade::suite::Suite;
-use hangar::model::outcome::{FailureClass, Outcome};
+use hangar::model::outcome::Outcome;
 use hangar::model::plan::Framework;
 use std::path::PathBuf;
 
@@ -451,47 +451,13 @@ fn one_test(framework: Framework, text: &str) -> (Bench, Vec<hangar::model::outc
 #[test]
 #[ignore = "heavy: needs node with mocha, jest and vitest"]
 fn classes_tell_why_a_test_fails_on_the_base() {
-    let failed = |class| Some(Outcome::Failed(class));
-    let table = [
-        (
-            "import { nope } from '../calc.mjs'; nope();",
-            "",
-            failed(FailureClass::MissingSymbol),
-        ),
-        (
-            "import '../nope.mjs';",
-            "",
-            failed(FailureClass::MissingSymbol),
-        ),
-        ("import 'left-out';", "", Some(Outcome::Environment)),
-        (
-            "import 'undeclared';",
-            "",
-            failed(FailureClass::MissingSymbol),
-        ),
-        ("const = 1;", "", failed(FailureClass::Compile)),
-        ("", "nothing();", failed(FailureClass::MissingSymbol)),
-        ("", "throw new Error('x');", failed(FailureClass::Error)),
-        (
-            "import strict from 'node:assert';",
-            "strict.ok(false);",
-            failed(FailureClass::Assertion),
-        ),
-        ("", "await import('left-out');", Some(Outcome::Environment)),
-        ("", "", Some(Outcome::Passed)),
-    ];
     for framework in RUNNERS {
-        for (line, body, expected) in table {
-            let text = format!(
-                "{}{line}\ntest('x', async () => {{ {body} }});\n",
-                head(framework)
-            );
-            let (bench, ids) = one_test(framework, &text);
-            assert_eq!(ids, [id("tests/a.test.mjs > x")], "{framework} {text}");
-            let report = bench.run(&ids);
-            let found = outcome_of(&report, "tests/a.test.mjs > x");
-            assert_eq!(found, expected, "{framework} {text}");
-            assert!(report.is_sound(), "{framework} {text} {:?}", report.faults);
+        for (line, body, expected) in classes("left-out") {
+            let head = head(framework);
+            let text = format!("{head}{line}\ntest('x', async () => {{ {body} }});\n");
+            let mut bench = Bench::new(framework, BASE, &[("tests/a.test.mjs", &text)]);
+            tune(&mut bench.suite);
+            one_ends(bench, &text, expected);
         }
     }
 }

@@ -234,13 +234,15 @@ fn tests_added_by_the_code_are_unknown() {
     refused(&format!("{extra}{WRONG}"), &["void"]);
 }
 
-#[test]
-#[ignore = "heavy: needs node"]
-fn classes_tell_why_a_test_fails_on_the_base() {
-    let failed = |class| Some(Outcome::Failed(class));
+/// Lines of a test file before its test, lines in the test, and how it then ends. `dependency` is declared
+/// and not installed.
+pub(crate) fn classes(dependency: &str) -> Vec<(String, String, Outcome)> {
+    let at_import = format!("import '{dependency}';");
+    let in_test = format!("await import('{dependency}');");
+    let failed = Outcome::Failed;
     let table = [
         (
-            "import { nope } from '../calc.mjs';",
+            "import { nope } from '../calc.mjs'; nope();",
             "",
             failed(FailureClass::MissingSymbol),
         ),
@@ -249,7 +251,7 @@ fn classes_tell_why_a_test_fails_on_the_base() {
             "",
             failed(FailureClass::MissingSymbol),
         ),
-        ("import 'chai';", "", Some(Outcome::Environment)),
+        (&at_import, "", Outcome::Environment),
         (
             "import 'undeclared';",
             "",
@@ -259,28 +261,39 @@ fn classes_tell_why_a_test_fails_on_the_base() {
         ("", "nothing();", failed(FailureClass::MissingSymbol)),
         ("", "throw new Error('x');", failed(FailureClass::Error)),
         (
-            "import assert from 'node:assert';",
-            "assert.ok(false);",
+            "import strict from 'node:assert';",
+            "strict.ok(false);",
             failed(FailureClass::Assertion),
         ),
-        ("", "await import('chai');", Some(Outcome::Environment)),
-        ("", "", Some(Outcome::Passed)),
+        ("", &in_test, Outcome::Environment),
+        ("", "", Outcome::Passed),
     ];
-    for (head, body, expected) in table {
+    let owned =
+        |(line, body, outcome): (&str, &str, _)| (line.to_owned(), body.to_owned(), outcome);
+    table.map(owned).into()
+}
+
+/// Runs the one test of `tests/a.test.mjs`, called `x`.
+pub(crate) fn one_ends(mut bench: Bench, text: &str, expected: Outcome) {
+    let framework = bench.suite.plan.framework;
+    bench.lay(&[], true);
+    let ids = bench.list();
+    assert_eq!(ids, [id("tests/a.test.mjs > x")], "{framework} {text}");
+    let report = bench.run(&ids);
+    let found = outcome_of(&report, "tests/a.test.mjs > x");
+    assert_eq!(found, Some(expected), "{framework} {text}");
+    assert!(report.is_sound(), "{framework} {text} {:?}", report.faults);
+}
+
+#[test]
+#[ignore = "heavy: needs node"]
+fn classes_tell_why_a_test_fails_on_the_base() {
+    for (line, body, expected) in classes("chai") {
         let text = format!(
-            "import {{ test }} from 'node:test';\n{head}\ntest('x', async () => {{ {body} }});\n"
+            "import {{ test }} from 'node:test';\n{line}\ntest('x', async () => {{ {body} }});\n"
         );
-        let mut bench = Bench::new(Framework::Node, BASE, &[("tests/a.test.mjs", &text)]);
-        bench.lay(&[], true);
-        let ids = bench.list();
-        assert_eq!(ids, [id("tests/a.test.mjs > x")]);
-        let report = bench.run(&ids);
-        assert_eq!(
-            outcome_of(&report, "tests/a.test.mjs > x"),
-            expected,
-            "{text}"
-        );
-        assert!(report.is_sound(), "{text} {:?}", report.faults);
+        let bench = Bench::new(Framework::Node, BASE, &[("tests/a.test.mjs", &text)]);
+        one_ends(bench, &text, expected);
     }
 }
 

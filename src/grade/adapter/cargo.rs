@@ -202,10 +202,6 @@ impl Adapter for Cargo {
         }
     }
 
-    fn read_list(&self, _: &Suite, _: &Call, _: &Raw) -> Result<Vec<TestId>, Unlistable> {
-        Err(Unlistable(vec!["nothing was asked".into()]))
-    }
-
     /// Builds by package, then for each target its list, then each test.
     fn run(&self, suite: &Suite, ids: &[TestId]) -> Vec<Call> {
         let targets = targets_of(suite, ids);

@@ -1,7 +1,7 @@
 //! `exec`: each sealed executable is one test, in a process of its own. Exit status 0 passes, 77
 //! skips, everything else fails. Ids are paths.
 
-use super::{Adapter, Listing, Missing, Proposal, Unlistable};
+use super::{Adapter, Listing, Proposal, Unlistable};
 use crate::grade::call::{Call, End, Layout, Raw, Script, Tool};
 use crate::grade::manifest::Tree;
 use crate::grade::report::{Builder, Fault, RunReport};
@@ -55,15 +55,6 @@ impl Adapter for Exec {
         suite.file(id.as_str()).map(|file| file.path.as_str())
     }
 
-    // Which interpreter a sealed file names is known only when it is there.
-    fn preflight(&self, _: &Suite) -> Vec<Call> {
-        Vec::new()
-    }
-
-    fn read_preflight(&self, _: &Suite, _: &[(Call, Raw)]) -> Vec<Missing> {
-        Vec::new()
-    }
-
     fn list(&self, suite: &Suite) -> Result<Listing, Unlistable> {
         let ids: Vec<TestId> = suite
             .files
@@ -79,10 +70,6 @@ impl Adapter for Exec {
             ]));
         }
         Ok(Listing::Known(ids))
-    }
-
-    fn read_list(&self, _: &Suite, _: &Call, _: &Raw) -> Result<Vec<TestId>, Unlistable> {
-        Err(Unlistable(vec!["nothing was asked".into()]))
     }
 
     fn run(&self, suite: &Suite, ids: &[TestId]) -> Vec<Call> {

@@ -3,7 +3,7 @@
 //! process. Executable sealed files are drivers, each a test in a sandbox of its own, whose exit
 //! status is read as with `exec`. Ids are `FILE > NAME`, of a driver its path.
 
-use super::{Adapter, Company, Listing, Missing, Proposal, Unlistable, exec};
+use super::{Adapter, Company, Listing, Proposal, Unlistable, exec};
 use crate::grade::call::{Call, Layout, Raw, Room, Script, Tool};
 use crate::grade::external::{self, Case, Step};
 use crate::grade::manifest::{Tree, has_extension};
@@ -74,14 +74,6 @@ impl Adapter for External {
         suite.file(path).map(|file| file.path.as_str())
     }
 
-    fn preflight(&self, _: &Suite) -> Vec<Call> {
-        Vec::new()
-    }
-
-    fn read_preflight(&self, _: &Suite, _: &[(Call, Raw)]) -> Vec<Missing> {
-        Vec::new()
-    }
-
     fn list(&self, suite: &Suite) -> Result<Listing, Unlistable> {
         let cases = cases(suite).map_err(Unlistable)?;
         let mut ids: Vec<TestId> = cases.into_iter().map(|case| case.id).collect();
@@ -94,10 +86,6 @@ impl Adapter for External {
             ]));
         }
         Ok(Listing::Known(ids))
-    }
-
-    fn read_list(&self, _: &Suite, _: &Call, _: &Raw) -> Result<Vec<TestId>, Unlistable> {
-        Err(Unlistable(vec!["nothing was asked".into()]))
     }
 
     fn run(&self, suite: &Suite, ids: &[TestId]) -> Vec<Call> {

@@ -136,10 +136,6 @@ impl<R: JsRunner> Adapter for Js<R> {
         js::list(suite, R::DIALECT, |path| self.0.is_test_file(suite, path))
     }
 
-    fn read_list(&self, _: &Suite, _: &Call, _: &Raw) -> Result<Vec<TestId>, Unlistable> {
-        Err(Unlistable(vec!["nothing was asked".into()]))
-    }
-
     fn run(&self, suite: &Suite, ids: &[TestId]) -> Vec<Call> {
         let files = js::files_of(suite, ids);
         if files.is_empty() {

@@ -5,7 +5,7 @@
 //! The report comes from the process under test and nothing else speaks for it, so the verdict is
 //! `report` at best. What the program reads of the repository is the plan's business.
 
-use super::{Adapter, Listing, Missing, Proposal, Unlistable, junit_xml};
+use super::{Adapter, Listing, Proposal, Unlistable, junit_xml};
 use crate::grade::call::{Call, End, Layout, Raw, Script, Tool};
 use crate::grade::manifest::Tree;
 use crate::grade::report::{Builder, Fault, RunReport};
@@ -83,14 +83,6 @@ impl Adapter for Junit {
         (shared(best, &class) > 0).then_some(best)
     }
 
-    fn preflight(&self, _: &Suite) -> Vec<Call> {
-        Vec::new()
-    }
-
-    fn read_preflight(&self, _: &Suite, _: &[(Call, Raw)]) -> Vec<Missing> {
-        Vec::new()
-    }
-
     fn list(&self, suite: &Suite) -> Result<Listing, Unlistable> {
         let complain = |text: &str| Err(Unlistable(vec![text.into()]));
         if !is_usable(&suite.plan) {
@@ -104,10 +96,6 @@ impl Adapter for Junit {
             return complain("no sealed file is a test: the name of a test file must hold `test`");
         }
         Ok(Listing::OnlyByRunning)
-    }
-
-    fn read_list(&self, _: &Suite, _: &Call, _: &Raw) -> Result<Vec<TestId>, Unlistable> {
-        Err(Unlistable(vec!["nothing was asked".into()]))
     }
 
     fn run(&self, suite: &Suite, ids: &[TestId]) -> Vec<Call> {

@@ -112,17 +112,29 @@ pub trait Adapter: Sync {
     /// The sealed file that a test lies in.
     fn file_of<'a>(&self, suite: &'a Suite, id: &TestId) -> Option<&'a str>;
 
-    /// Calls that show on the untouched base whether the runner and the dependencies are there.
-    fn preflight(&self, suite: &Suite) -> Vec<Call>;
+    /// Calls that show on the untouched base whether the runner and the dependencies are there. None
+    /// where only the sealed files tell what is needed.
+    fn preflight(&self, _suite: &Suite) -> Vec<Call> {
+        Vec::new()
+    }
 
     /// What the preflight found missing.
-    fn read_preflight(&self, suite: &Suite, calls: &[(Call, Raw)]) -> Vec<Missing>;
+    fn read_preflight(&self, _suite: &Suite, _calls: &[(Call, Raw)]) -> Vec<Missing> {
+        Vec::new()
+    }
 
     /// How the tests of the sealed files are listed.
     fn list(&self, suite: &Suite) -> Result<Listing, Unlistable>;
 
     /// Reads the answer to [`Listing::Ask`].
-    fn read_list(&self, suite: &Suite, call: &Call, raw: &Raw) -> Result<Vec<TestId>, Unlistable>;
+    fn read_list(
+        &self,
+        _suite: &Suite,
+        _call: &Call,
+        _raw: &Raw,
+    ) -> Result<Vec<TestId>, Unlistable> {
+        Err(Unlistable(vec!["nothing was asked".into()]))
+    }
 
     /// Calls that run these tests, in order, in one file tree.
     fn run(&self, suite: &Suite, ids: &[TestId]) -> Vec<Call>;

@@ -95,10 +95,6 @@ impl Adapter for Node {
         js::list(suite, &NODE, js::is_test_name)
     }
 
-    fn read_list(&self, _: &Suite, _: &Call, _: &Raw) -> Result<Vec<TestId>, Unlistable> {
-        Err(Unlistable(vec!["nothing was asked".into()]))
-    }
-
     fn run(&self, suite: &Suite, ids: &[TestId]) -> Vec<Call> {
         let files = js::files_of(suite, ids);
         if files.is_empty() {

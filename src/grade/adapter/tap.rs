@@ -4,7 +4,7 @@
 //! The report comes from the process under test and nothing else speaks for it, so the verdict is
 //! `report` at best.
 
-use super::{Adapter, Listing, Missing, Proposal, Unlistable};
+use super::{Adapter, Listing, Proposal, Unlistable};
 use crate::grade::call::{Call, End, Layout, Raw, Script, Tool};
 use crate::grade::manifest::{Tree, has_extension};
 use crate::grade::report::{Builder, Fault, RunReport};
@@ -87,14 +87,6 @@ impl Adapter for Tap {
         suite.file(path).map(|file| file.path.as_str())
     }
 
-    fn preflight(&self, _: &Suite) -> Vec<Call> {
-        Vec::new()
-    }
-
-    fn read_preflight(&self, _: &Suite, _: &[(Call, Raw)]) -> Vec<Missing> {
-        Vec::new()
-    }
-
     fn list(&self, suite: &Suite) -> Result<Listing, Unlistable> {
         let tests = suite
             .files
@@ -109,10 +101,6 @@ impl Adapter for Tap {
                     .into(),
             ]))
         }
-    }
-
-    fn read_list(&self, _: &Suite, _: &Call, _: &Raw) -> Result<Vec<TestId>, Unlistable> {
-        Err(Unlistable(vec!["nothing was asked".into()]))
     }
 
     fn run(&self, suite: &Suite, ids: &[TestId]) -> Vec<Call> {
