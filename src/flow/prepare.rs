@@ -36,8 +36,8 @@ const CLIENTS: &str = "/run/clients";
 /// Written last; a folder without it is unfinished and made anew.
 const COMPLETE: &str = "complete";
 /// Programs that a step can use, where they are there.
-const PROGRAMS: [&str; 8] = [
-    "python3", "pip", "node", "npm", "cargo", "rustc", "git", "uv",
+const PROGRAMS: [&str; 9] = [
+    "python3", "pip", "node", "npm", "cargo", "rustc", "go", "git", "uv",
 ];
 
 /// Dependencies on the host's disk.
@@ -271,6 +271,11 @@ fn step(plan: &Plan, toolbox: &Toolbox, setup: &Setup, proxy: &Proxy) -> Step {
         ("HOME", "/home/user".into()),
         ("LANG", "C.UTF-8".into()),
         ("CARGO_HOME", "/prepared/cargo".into()),
+        ("GOMODCACHE", "/prepared/go".into()),
+        // What it compiles is used again in a grade.
+        ("GOCACHE", "/prepared/go-build".into()),
+        // Folders that can't be written can't be cleared away.
+        ("GOFLAGS", "-modcacherw".into()),
         ("VIRTUAL_ENV", "/prepared/venv".into()),
         ("UV_PROJECT_ENVIRONMENT", "/prepared/venv".into()),
         ("PIP_DISABLE_PIP_VERSION_CHECK", "1".into()),

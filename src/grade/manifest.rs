@@ -56,8 +56,8 @@ impl Tree<'_> {
 pub struct Project {
     /// Top-level modules (Python) of the project itself.
     pub own: BTreeSet<String>,
-    /// Names under which declared dependencies are imported; for cargo, the crates that come from
-    /// outside the repository.
+    /// Names under which declared dependencies are imported; for cargo and go, the crates or
+    /// modules that come from outside the repository.
     pub declared: BTreeSet<String>,
     /// Test files of the base that a preflight collects; the caller narrows them to the plan.
     pub tests: Vec<String>,
@@ -105,6 +105,10 @@ impl Project {
             }
             Framework::Cargo => Self {
                 declared: cargo_dependencies(tree),
+                ..Self::default()
+            },
+            Framework::Go => Self {
+                declared: go_dependencies(tree),
                 ..Self::default()
             },
             Framework::Tap | Framework::Junit | Framework::Exec | Framework::External => {
@@ -361,6 +365,42 @@ fn cargo_dependencies(tree: Tree<'_>) -> BTreeSet<String> {
     names
 }
 
+/// Modules that a go.mod requires and that are no folders of the repository.
+fn go_dependencies(tree: Tree<'_>) -> BTreeSet<String> {
+    let paths = tree.paths.iter();
+    let files = paths.filter(|path| *path == "go.mod" || path.ends_with("/go.mod"));
+    let mut required = BTreeSet::new();
+    let mut own = BTreeSet::new();
+    for text in files.filter_map(|path| tree.text(path)) {
+        let mut block = String::new();
+        for line in text.lines() {
+            let line = line.split("//").next().unwrap_or(line).trim();
+            if line == ")" {
+                block.clear();
+                continue;
+            }
+            if let Some(word) = line.strip_suffix('(') {
+                word.trim().clone_into(&mut block);
+                continue;
+            }
+            let line = format!("{block} {line}");
+            let words: Vec<&str> = line
+                .split_whitespace()
+                .map(|word| word.trim_matches(['"', '`']))
+                .collect();
+            match words.as_slice() {
+                ["require", module, ..] => required.insert((*module).to_owned()),
+                ["module", module] => own.insert((*module).to_owned()),
+                ["replace", module, .., to] if to.starts_with(['.', '/']) => {
+                    own.insert((*module).to_owned())
+                }
+                _ => false,
+            };
+        }
+    }
+    &required - &own
+}
+
 fn node_dependencies(tree: Tree<'_>) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     let Some(package) = tree
@@ -519,6 +559,18 @@ mod tests {
         assert_eq!(names, ["a", "c", "serde"]);
     }
 
+    #[test]
+    fn modules_from_outside_are_told_from_the_repository() {
+        let module = "module a.example/own // x\ngo 1.18\nrequire a.example/one v1.0.0\n\
+            require (\n\ta.example/two v1.0.0 // indirect\n\t\"a.example/three\" v1.0.0\n\
+            a.example/near v1.0.0\n\ta.example/sub v1.0.0\n)\n\
+            replace a.example/near v1.0.0 => ../near\nreplace a.example/two => a.example/fork v1.0.0\n";
+        let files = [("go.mod", module), ("sub/go.mod", "module a.example/sub\n")];
+        let declared = project(Framework::Go, &files).declared;
+        let names: Vec<&str> = declared.iter().map(String::as_str).collect();
+        assert_eq!(names, ["a.example/one", "a.example/three", "a.example/two"]);
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
@@ -528,6 +580,7 @@ mod tests {
                 project(Framework::Pytest, &[(path, &text)]);
             }
             project(Framework::Node, &[("package.json", &text)]);
+            project(Framework::Go, &[("go.mod", &text)]);
             project(Framework::Cargo, &[("Cargo.toml", &text), ("Cargo.lock", &text)]);
         }
     }

@@ -247,6 +247,29 @@ const RUST: Language = Language {
     seeds: &["seed_from_u64", "from_seed"],
 };
 
+const GO: Language = Language {
+    checks: &[
+        "t.Error", "t.Fatal", "t.Fail", "b.Error", "b.Fatal", "assert.", "require.", "Expect(",
+        "panic(",
+    ],
+    clock: &[
+        "time.Now(",
+        "time.Since(",
+        "time.Sleep(",
+        "time.After(",
+        "time.Tick(",
+    ],
+    network: &[
+        "http.Get(",
+        "http.Post(",
+        "http.DefaultClient",
+        "net.Dial",
+        "tls.Dial",
+    ],
+    random: &["rand."],
+    seeds: &["rand.NewSource(", "rand.Seed(", "rand.NewPCG("],
+};
+
 const SHELL: Language = Language {
     checks: &[],
     clock: &["sleep ", "$(date", "`date"],
@@ -273,6 +296,8 @@ fn language(path: &str, text: &str) -> Language {
         SCRIPT
     } else if ends(&[".rs"]) {
         RUST
+    } else if ends(&[".go"]) {
+        GO
     } else if ends(&[".sh", ".bash", ".t"]) || text.starts_with("#!") {
         SHELL
     } else {
@@ -331,6 +356,10 @@ fn place<'a>(version: &Version<'a>, id: &TestId) -> Option<(&'a SealedFile, usiz
                 .find(|file| ends.iter().any(|end| file.path.ends_with(end.as_str())))?;
             (file, vec![format!("fn {}(", name.rsplit("::").next()?)])
         }
+        Framework::Go => {
+            let (path, name) = name.rsplit_once("::")?;
+            (named(version, path)?, vec![format!("func {name}(")])
+        }
         Framework::Node | Framework::Mocha | Framework::Jest | Framework::Vitest => {
             // Names are taken whole: `[` has no meaning in them.
             let (path, rest) = id.as_str().split_once(" > ")?;
@@ -363,6 +392,7 @@ fn checks(framework: Framework, text: &str) -> usize {
     let words = match framework {
         Framework::Pytest | Framework::Unittest => PYTHON.checks,
         Framework::Cargo => RUST.checks,
+        Framework::Go => GO.checks,
         Framework::Node | Framework::Mocha | Framework::Jest | Framework::Vitest => SCRIPT.checks,
         // One line for each expectation.
         Framework::External => return text.lines().count(),

@@ -133,7 +133,14 @@ fn tests_are_found_in_every_language() {
     let node = "test('good', () => {\n  assert.equal(1, 1);\n  assert.ok(1);\n});\ntest(\"bad\", () => {\n  run();\n});\n";
     let cases = "format = 1\n[[case]]\nname = \"good\"\n[[case.step]]\nrun = [\"./x\"]\nstdout = \"1\"\nstderr = \"\"\n\
                  [[case]]\nname = \"bad\"\n[[case.step]]\nrun = [\"./x\"]\n";
+    let go = "func TestGood(t *testing.T) {\n\tt.Error(1)\n\tt.Fatal(1)\n}\nfunc TestBad(t *testing.T) {\n\trun()\n}\n";
     let rows = [
+        (
+            Framework::Go,
+            "a/t_test.go",
+            go,
+            ["a/t_test.go::TestGood", "a/t_test.go::TestBad"],
+        ),
         (Framework::Cargo, "tests/t.rs", rust, ["t::good", "t::bad"]),
         (
             Framework::Node,

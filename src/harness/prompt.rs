@@ -205,6 +205,10 @@ const fn examples(framework: Framework) -> (&'static str, &'static str) {
             "tests/test_sentinel.py::TestSentinel::test_wrong",
         ),
         Framework::Cargo => ("sum::empty_is_zero", "sentinel::wrong_on_purpose"),
+        Framework::Go => (
+            "sum/sum_test.go::TestEmptyIsZero",
+            "sentinel/wrong_test.go::TestWrongOnPurpose",
+        ),
         Framework::Node | Framework::Mocha | Framework::Jest | Framework::Vitest => (
             "tests/sum.test.js > sum > empty is zero",
             "tests/sentinel.test.js > wrong on purpose",
@@ -345,6 +349,7 @@ mod tests {
         for framework in [
             Framework::Unittest,
             Framework::Cargo,
+            Framework::Go,
             Framework::Node,
             Framework::Mocha,
             Framework::Jest,

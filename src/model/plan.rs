@@ -18,6 +18,8 @@ pub enum Framework {
     Unittest,
     /// cargo test (libtest)
     Cargo,
+    /// go test
+    Go,
     /// node --test
     Node,
     /// mocha
@@ -36,7 +38,7 @@ pub enum Framework {
     External,
 }
 
-super::outcome::text_form!(Framework: Pytest = "pytest", Unittest = "unittest", Cargo = "cargo", Node = "node", Mocha = "mocha", Jest = "jest", Vitest = "vitest", Tap = "tap", Junit = "junit", Exec = "exec", External = "external");
+super::outcome::text_form!(Framework: Pytest = "pytest", Unittest = "unittest", Cargo = "cargo", Go = "go", Node = "node", Mocha = "mocha", Jest = "jest", Vitest = "vitest", Tap = "tap", Junit = "junit", Exec = "exec", External = "external");
 
 /// Bounds on a grade. Sizes are texts such as `4G`, as in `hangar.toml`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -54,6 +54,7 @@ fn all_clients_together_make_one_setup_without_credentials_in_the_open() {
         ),
     );
     host.client("cargo", "exit 1");
+    host.client("go", "echo \"$GOPROXY\"; echo off");
     host.file(
         ".cargo/config.toml",
         "[source.crates-io]\nreplace-with = \"m\"\n[source.m]\nregistry = \"sparse+https://cargo.example.org/\"\n",
@@ -62,6 +63,7 @@ fn all_clients_together_make_one_setup_without_credentials_in_the_open() {
     let env = host.env(&[
         ("PIP_INDEX_URL", "https://me:secret1@pip.example.org/simple"),
         ("NPM_TOKEN", "secret2"),
+        ("GOPROXY", "https://me:secret3@go.example.org,direct"),
         ("SSL_CERT_FILE", certificate.to_str().unwrap()),
     ]);
     let machine = Machine {
@@ -78,6 +80,7 @@ fn all_clients_together_make_one_setup_without_credentials_in_the_open() {
             "pip.example.org:443",
             "npm.example.org:443",
             "cargo.example.org:443",
+            "go.example.org:443",
             "files.example.org:443"
         ]
     );
@@ -89,7 +92,7 @@ fn all_clients_together_make_one_setup_without_credentials_in_the_open() {
         .concat();
     let all = String::from_utf8(all).unwrap();
     assert!(
-        all.contains("secret1") && all.contains("_authToken=secret2"),
+        all.contains("secret1") && all.contains("_authToken=secret2") && all.contains("secret3"),
         "{all}"
     );
     assert!(!format!("{setup:?}").contains("secret"));

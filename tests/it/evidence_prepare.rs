@@ -22,14 +22,14 @@ use std::path::{Path, PathBuf};
 type File<'a> = (&'a str, &'a str);
 
 /// A base with a `prepare` step.
-struct Base {
-    world: World,
-    plan: Plan,
+pub(crate) struct Base {
+    pub(crate) world: World,
+    pub(crate) plan: Plan,
     said: RefCell<Vec<Progress>>,
 }
 
 impl Base {
-    fn new(framework: Framework, prepare: &str, files: &[File<'_>]) -> Self {
+    pub(crate) fn new(framework: Framework, prepare: &str, files: &[File<'_>]) -> Self {
         let mut plan = Plan::new(framework);
         plan.prepare = prepare.into();
         Self {
@@ -40,7 +40,7 @@ impl Base {
     }
 
     /// Runs `work` on this machine, with what its user has configured for the package clients.
-    fn on_host<T>(&self, work: impl FnOnce(&mut Host<'_>, &Repository) -> T) -> T {
+    pub(crate) fn on_host<T>(&self, work: impl FnOnce(&mut Host<'_>, &Repository) -> T) -> T {
         let say = |progress: Progress| {
             self.said.borrow_mut().push(progress);
         };
@@ -61,7 +61,7 @@ impl Base {
     }
 
     /// Whether the step ran since this was asked last.
-    fn ran(&self) -> bool {
+    pub(crate) fn ran(&self) -> bool {
         let preparing = Progress::Stage("preparing dependencies".into());
         let ran = self.said.borrow().contains(&preparing);
         self.said.borrow_mut().clear();
@@ -80,7 +80,7 @@ impl Base {
     }
 
     /// The base check of one file of hidden tests.
-    fn check(&self, path: &str, text: &str, ids: &[&str]) -> Result<BaseCheck, Error> {
+    pub(crate) fn check(&self, path: &str, text: &str, ids: &[&str]) -> Result<BaseCheck, Error> {
         let list = ids.join("\",\"");
         let map = format!(
             "{{\"format\":1,\"criteria\":{{\"c1\":[\"{list}\"]}},\"others\":[],\"sentinels\":[],\"notes\":\"\"}}"
@@ -120,14 +120,14 @@ impl Base {
     }
 }
 
-fn missing<T: std::fmt::Debug>(result: Result<T, Error>) -> (String, String) {
+pub(crate) fn missing<T: std::fmt::Debug>(result: Result<T, Error>) -> (String, String) {
     match result.unwrap_err() {
         Error::Missing { what, remedy } => (what, remedy),
         other => panic!("{other:?}"),
     }
 }
 
-fn result(check: &BaseCheck, id: &str) -> BaseResult {
+pub(crate) fn result(check: &BaseCheck, id: &str) -> BaseResult {
     assert!(check.complaints.is_empty());
     check.results[&TestId::new(id).unwrap()]
 }

@@ -5,7 +5,8 @@
 
 use crate::grade_kit::{Case, File, id, word};
 use crate::{
-    docs, grade_attacks_cargo, grade_attacks_js, grade_attacks_node, grade_attacks_python,
+    docs, grade_attacks_cargo, grade_attacks_go, grade_attacks_js, grade_attacks_node,
+    grade_attacks_python,
 };
 use crate::{grade_exec, grade_junit, grade_tap};
 use hangar::grade::adapter::{ALL, Listing, adapter, best_verdict, one_test};
@@ -53,6 +54,18 @@ fn specimen(framework: Framework) -> Specimen {
             early: "pub fn add(_: i32, _: i32) -> i32 { std::process::exit(0) }\n",
             crash: "pub fn add(_: i32, _: i32) -> i32 { std::process::abort() }\n",
             endless: "pub fn add(_: i32, _: i32) -> i32 { loop { std::thread::yield_now() } }\n",
+            skip: None,
+        },
+        Framework::Go => Specimen {
+            case: grade_attacks_go::case(),
+            path: "add.go",
+            right: grade_attacks_go::GOOD,
+            wrong: grade_attacks_go::WRONG,
+            early: "package calc\n\nimport \"syscall\"\n\n\
+                    func Add(_, _ int) int { syscall.Exit(0); return 0 }\n",
+            crash: "package calc\n\nimport \"syscall\"\n\n\
+                    func Add(_, _ int) int { syscall.Kill(syscall.Getpid(), syscall.SIGKILL); select {} }\n",
+            endless: "package calc\n\nfunc Add(_, _ int) int { for { } }\n",
             skip: None,
         },
         Framework::Node => javascript(grade_attacks_node::case()),

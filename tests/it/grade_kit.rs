@@ -159,7 +159,7 @@ impl Bench {
 /// Programs of this machine.
 fn tools() -> Tools {
     let mut tools = Tools::default();
-    for name in ["python3", "node", "cc", "sh"] {
+    for name in ["python3", "node", "go", "cc", "sh"] {
         if let Some(path) = hangar::base::process::find(Path::new(name)) {
             tools.insert(name, path);
         }

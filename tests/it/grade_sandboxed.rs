@@ -5,7 +5,10 @@
 
 use crate::grade_junit;
 use crate::grade_kit::{Bench, Case, File, word};
-use crate::{grade_attacks_cargo, grade_attacks_js, grade_attacks_node, grade_attacks_python};
+use crate::{
+    grade_attacks_cargo, grade_attacks_go, grade_attacks_js, grade_attacks_node,
+    grade_attacks_python,
+};
 use hangar::base::redact::Secret;
 use hangar::grade::call::{Call, End, Hit, Layout, Raw, Tools};
 use hangar::grade::judge::{Judgement, Void};
@@ -52,6 +55,12 @@ fn subjects() -> Vec<Subject> {
             wrong: grade_attacks_cargo::WRONG,
         },
     ];
+    subjects.push(Subject {
+        case: grade_attacks_go::case(),
+        path: "add.go",
+        good: grade_attacks_go::GOOD,
+        wrong: grade_attacks_go::WRONG,
+    });
     let runners = grade_attacks_js::RUNNERS.into_iter();
     subjects.extend(runners.map(grade_attacks_js::case).map(javascript));
     subjects
@@ -62,7 +71,7 @@ fn inside(suite: &Suite) -> (Suite, Vec<Mount>) {
     let mut suite = suite.clone();
     let mut tools = Tools::default();
     let mut folders = BTreeSet::new();
-    for name in ["python3", "node", "cargo", "rustc", "cc", "sh"] {
+    for name in ["python3", "node", "cargo", "rustc", "go", "cc", "sh"] {
         let found = toolchain::find(&suite.tools.path(name));
         folders.extend(found.binds);
         tools.insert(name, found.program);
@@ -223,7 +232,7 @@ pub(crate) fn grade(case: &Case<'_>, patch: &[File<'_>]) -> Judgement {
 }
 
 #[test]
-#[ignore = "heavy: needs namespaces, python3 with pytest, node with mocha, jest and vitest, and cargo"]
+#[ignore = "heavy: needs namespaces, python3 with pytest, node with mocha, jest and vitest, cargo and go"]
 fn honest_patches_are_accepted_and_wrong_ones_are_not() {
     for subject in subjects() {
         let name = subject.case.framework;
@@ -243,6 +252,10 @@ fn with_shell(subject: &Subject, line: &str) -> String {
     } else if path == "calc.mjs" {
         let call = format!("spawnSync('/bin/sh', ['-c', {line:?}], {{ stdio: 'ignore' }});");
         format!("import {{ spawnSync }} from 'node:child_process';\n{call}\n{good}")
+    } else if path == "add.go" {
+        let call = format!("exec.Command(\"/bin/sh\", \"-c\", {line:?}).Run()");
+        let import = "package calc\n\nimport \"os/exec\"\n\n";
+        format!("{import}func Add(a, b int) int {{\n\t{call}\n\treturn a + b\n}}\n")
     } else {
         format!(
             "pub fn add(a: i32, b: i32) -> i32 {{\n  let _ = std::process::Command::new(\"/bin/sh\")\
@@ -252,9 +265,10 @@ fn with_shell(subject: &Subject, line: &str) -> String {
 }
 
 #[test]
-#[ignore = "heavy: needs namespaces, python3 with pytest, node with mocha, jest and vitest, and cargo"]
+#[ignore = "heavy: needs namespaces, python3 with pytest, node with mocha, jest and vitest, cargo and go"]
 fn sealed_files_can_not_be_changed_unseen() {
-    let line = "for f in /src/tests/*; do rm -f $f; echo > $f; done; rm -rf /src/tests";
+    let line = "for f in /src/tests/* /src/*_test.go /src/odd/*; do [ -e $f ] || continue; rm -f $f; echo > $f; \
+        done; rm -rf /src/tests /src/odd";
     for subject in subjects() {
         let patch = with_shell(&subject, line);
         let judgement = grade(&subject.case, &[(subject.path, &patch)]);
@@ -269,7 +283,7 @@ fn sealed_files_can_not_be_changed_unseen() {
 }
 
 #[test]
-#[ignore = "heavy: needs namespaces, python3 with pytest, node with mocha, jest and vitest, and cargo"]
+#[ignore = "heavy: needs namespaces, python3 with pytest, node with mocha, jest and vitest, cargo and go"]
 fn runner_and_channel_are_out_of_reach() {
     // The runner's scripts, and the channel by way of every process that can be seen.
     let line = "rm -rf /run/r; for f in /run/r/*; do echo exit > $f; done; \
@@ -290,7 +304,7 @@ fn runner_and_channel_are_out_of_reach() {
 }
 
 #[test]
-#[ignore = "heavy: needs namespaces, python3 with pytest, node with mocha, jest and vitest, and cargo"]
+#[ignore = "heavy: needs namespaces, python3 with pytest, node with mocha, jest and vitest, cargo and go"]
 fn survivors_and_noise_change_nothing() {
     let line = "(setsid sh -c 'while :; do echo noise; sleep 0.01; done' >/dev/null 2>&1 &) ; \
         (setsid sleep 600 &)";

@@ -6,6 +6,7 @@
 //! into an environment, an argument or a message.
 
 mod cargo;
+mod go;
 mod npm;
 mod pip;
 mod url;
@@ -29,11 +30,13 @@ pub enum Client {
     Npm,
     /// Cargo (Rust)
     Cargo,
+    /// go (Go)
+    Go,
 }
 
 impl Client {
     /// All clients that can be asked.
-    pub const ALL: [Self; 3] = [Self::Pip, Self::Npm, Self::Cargo];
+    pub const ALL: [Self; 4] = [Self::Pip, Self::Npm, Self::Cargo, Self::Go];
 
     /// Name of the program.
     pub const fn as_str(self) -> &'static str {
@@ -41,6 +44,7 @@ impl Client {
             Self::Pip => "pip",
             Self::Npm => "npm",
             Self::Cargo => "cargo",
+            Self::Go => "go",
         }
     }
 }
@@ -53,6 +57,8 @@ const PUBLIC: &[&str] = &[
     "registry.npmjs.org",
     "index.crates.io",
     "static.crates.io",
+    "proxy.golang.org",
+    "sum.golang.org",
 ];
 
 /// A configuration file for the inside.
@@ -109,7 +115,7 @@ impl Setup {
 pub struct Machine<'a> {
     /// The user's environment.
     pub env: &'a Env,
-    /// The user's toolchain: `pip`, `python`, `npm`, `cargo` are looked at.
+    /// The user's toolchain: `pip`, `python`, `npm`, `cargo`, `go` are looked at.
     pub toolchain: &'a BTreeMap<String, PathBuf>,
     /// Folder inside for the clients' configuration, absolute.
     pub inside: &'a Path,
@@ -121,6 +127,7 @@ pub fn ask(client: Client, machine: &Machine<'_>) -> Result<Option<Setup>, Error
         Client::Pip => pip::ask(machine),
         Client::Npm => npm::ask(machine),
         Client::Cargo => cargo::ask(machine),
+        Client::Go => go::ask(machine),
     }
 }
 

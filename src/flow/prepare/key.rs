@@ -13,7 +13,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 
 /// Files at any depth that say which dependencies there are, or of which version the tools are.
-const MANIFESTS: [&str; 29] = [
+const MANIFESTS: [&str; 33] = [
     "pyproject.toml",
     "setup.py",
     "setup.cfg",
@@ -42,6 +42,10 @@ const MANIFESTS: [&str; 29] = [
     "rust-toolchain",
     "rust-toolchain.toml",
     "config.toml",
+    "go.mod",
+    "go.sum",
+    "go.work",
+    "go.work.sum",
     "Makefile",
 ];
 

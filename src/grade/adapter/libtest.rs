@@ -1,5 +1,6 @@
 //! Reads what cargo and libtest leave: build records, lists, and the text of one test's run.
 
+use super::binary::{Executable, Record, records, status};
 use super::cargo::{Target, lacks_dependencies};
 use crate::grade::call::{Call, End, Raw};
 use crate::grade::report::{Builder, Fault};
@@ -12,45 +13,6 @@ use std::collections::{BTreeMap, BTreeSet};
 const FAILED: i32 = 101;
 /// Longest line of cargo's JSON that is read (diagnostics can be long).
 const MAX_LINE: usize = 4 << 20;
-
-/// A record of the shell around a program: `MARK WORD [DIGEST PATH | STATUS]`.
-#[derive(Debug, PartialEq, Eq)]
-enum Record<'a> {
-    Built(&'a str, &'a str),
-    Start(&'a str, &'a str),
-    None,
-    End(i32),
-}
-
-/// Reads the records of a channel; one that is not ours is a fault.
-fn records<'a>(call: &Call, raw: &'a Raw) -> Result<Vec<Record<'a>>, Fault> {
-    let text = std::str::from_utf8(&raw.channel).map_err(|_| Fault::Unreadable)?;
-    let mut records = Vec::new();
-    for line in text.lines() {
-        let rest = line
-            .strip_prefix(call.nonce.as_str())
-            .ok_or(Fault::NotOurs)?;
-        let mut parts = rest.trim_start().splitn(3, ' ');
-        let record = match (parts.next(), parts.next(), parts.next()) {
-            (Some("built"), Some(digest), Some(path)) => Record::Built(digest, path),
-            (Some("start"), Some(digest), Some(path)) => Record::Start(digest, path),
-            (Some("none"), None, None) => Record::None,
-            (Some("end"), Some(status), None) => {
-                Record::End(status.parse().map_err(|_| Fault::Unreadable)?)
-            }
-            _ => return Err(Fault::Unreadable),
-        };
-        records.push(record);
-    }
-    Ok(records)
-}
-
-/// A built test binary.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Executable {
-    path: String,
-    digest: String,
-}
 
 /// What the builds made.
 #[derive(Debug, Default)]
@@ -177,29 +139,6 @@ fn artifacts(stdout: &[u8]) -> Vec<Artifact> {
         .filter_map(|line| serde_json::from_slice::<Artifact>(line).ok())
         .filter(|artifact| artifact.reason == "compiler-artifact")
         .collect()
-}
-
-/// Checks that a run was one of this binary, and gives the status that its shell saw.
-fn status(call: &Call, raw: &Raw, expected: &Executable) -> Result<Option<i32>, Fault> {
-    let records = records(call, raw)?;
-    match records.first() {
-        Some(Record::Start(digest, path))
-            if *digest == expected.digest && *path == expected.path => {}
-        Some(Record::Start(..) | Record::None) => return Err(Fault::NotSealed),
-        _ => return Err(Fault::Incomplete),
-    }
-    match records.get(1) {
-        Some(Record::End(status)) if records.len() == 2 => {
-            if raw.end == End::Exited(*status) {
-                Ok(Some(*status))
-            } else {
-                Err(Fault::Status)
-            }
-        }
-        None if raw.end == End::TimedOut => Ok(None),
-        None => Err(Fault::Incomplete),
-        Some(_) => Err(Fault::NotOurs),
-    }
 }
 
 /// Reads a `--list`: the number of tests. One that is not in the source is unknown; one of the

@@ -4,9 +4,13 @@
 //! Adding one: a file here, a variant of [`Framework`], a line in [`adapter`] and in [`ALL`]
 //! (`docs/how-to/new-adapter.md`).
 
+mod binary;
 mod cargo;
 mod exec;
 mod external;
+mod go;
+mod go_scan;
+mod gotest;
 mod jest;
 mod js;
 mod js_names;
@@ -163,6 +167,7 @@ pub fn adapter(framework: Framework) -> &'static dyn Adapter {
         Framework::Pytest => &pytest::Pytest,
         Framework::Unittest => &unittest::Unittest,
         Framework::Cargo => &cargo::Cargo,
+        Framework::Go => &go::Go,
         Framework::Node => &node::Node,
         Framework::Mocha => &mocha::ADAPTER,
         Framework::Jest => &jest::ADAPTER,
@@ -180,6 +185,7 @@ pub const fn one_test(framework: Framework) -> &'static str {
         Framework::Pytest => "python -m pytest ID",
         Framework::Unittest => "python -m unittest FILE -k NAME",
         Framework::Cargo => "cargo test --test TARGET NAME -- --exact",
+        Framework::Go => "go test ./FOLDER -run '^NAME$'",
         Framework::Node => "node --test FILE",
         Framework::Mocha => "npx mocha FILE -g NAME",
         Framework::Jest => "npx jest FILE -t NAME",
@@ -197,6 +203,7 @@ pub const fn tests_are_apart(framework: Framework) -> bool {
     matches!(
         framework,
         Framework::Cargo
+            | Framework::Go
             | Framework::Tap
             | Framework::Junit
             | Framework::Exec
@@ -216,8 +223,9 @@ pub fn best_verdict(framework: Framework, sentinels: bool) -> Verdict {
 }
 
 /// Every framework, in the order in which a repository is asked for it.
-pub const ALL: [Framework; 11] = [
+pub const ALL: [Framework; 12] = [
     Framework::Cargo,
+    Framework::Go,
     Framework::Pytest,
     Framework::Mocha,
     Framework::Jest,
