@@ -50,7 +50,7 @@ pub fn template(found: &Template<'_>) -> String {
     line(format_args!("verify = {}\n", quote(found.verify)));
     line(format_args!("[grader]"));
     line(format_args!(
-        "# pytest, unittest, cargo, go, node, mocha, jest, vitest, tap, junit, exec or external."
+        "# pytest, unittest, cargo, go, node, mocha, jest, vitest, ctest, tap, junit, exec or external."
     ));
     line(format_args!("framework = \"{}\"", found.framework));
     line(format_args!(

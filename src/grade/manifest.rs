@@ -111,9 +111,11 @@ impl Project {
                 declared: go_dependencies(tree),
                 ..Self::default()
             },
-            Framework::Tap | Framework::Junit | Framework::Exec | Framework::External => {
-                Self::default()
-            }
+            Framework::Ctest
+            | Framework::Tap
+            | Framework::Junit
+            | Framework::Exec
+            | Framework::External => Self::default(),
         };
         Self {
             tracks_node_modules,

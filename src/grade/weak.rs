@@ -374,7 +374,8 @@ fn place<'a>(version: &Version<'a>, id: &TestId) -> Option<(&'a SealedFile, usiz
             let (path, _) = id.as_str().split_once(" > ")?;
             return Some((named(version, path)?, 0));
         }
-        Framework::Tap | Framework::Exec | Framework::Junit => return None,
+        // What a test of these checks stands in files of any language.
+        Framework::Ctest | Framework::Tap | Framework::Exec | Framework::Junit => return None,
     };
     let text = std::str::from_utf8(file.text.expose()).ok()?;
     let at = needles
@@ -396,7 +397,9 @@ fn checks(framework: Framework, text: &str) -> usize {
         Framework::Node | Framework::Mocha | Framework::Jest | Framework::Vitest => SCRIPT.checks,
         // One line for each expectation.
         Framework::External => return text.lines().count(),
-        Framework::Tap | Framework::Exec | Framework::Junit => return usize::MAX,
+        Framework::Ctest | Framework::Tap | Framework::Exec | Framework::Junit => {
+            return usize::MAX;
+        }
     };
     let holds = |line: &&str| words.iter().any(|word| line.contains(word));
     text.lines().filter(holds).count()

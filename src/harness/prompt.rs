@@ -213,6 +213,10 @@ const fn examples(framework: Framework) -> (&'static str, &'static str) {
             "tests/sum.test.js > sum > empty is zero",
             "tests/sentinel.test.js > wrong on purpose",
         ),
+        Framework::Ctest => (
+            "tests/CMakeLists.txt > empty is zero",
+            "tests/sentinel/CMakeLists.txt > wrong on purpose",
+        ),
         Framework::Tap => (
             "tests/sum.t > empty is zero",
             "tests/sentinel.t > wrong on purpose",
@@ -354,6 +358,7 @@ mod tests {
             Framework::Mocha,
             Framework::Jest,
             Framework::Vitest,
+            Framework::Ctest,
             Framework::Tap,
             Framework::Junit,
             Framework::Exec,

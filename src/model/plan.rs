@@ -28,6 +28,8 @@ pub enum Framework {
     Jest,
     /// vitest
     Vitest,
+    /// ctest (CMake)
+    Ctest,
     /// Any program that prints TAP
     Tap,
     /// Any program that writes a report in JUnit's form
@@ -38,7 +40,7 @@ pub enum Framework {
     External,
 }
 
-super::outcome::text_form!(Framework: Pytest = "pytest", Unittest = "unittest", Cargo = "cargo", Go = "go", Node = "node", Mocha = "mocha", Jest = "jest", Vitest = "vitest", Tap = "tap", Junit = "junit", Exec = "exec", External = "external");
+super::outcome::text_form!(Framework: Pytest = "pytest", Unittest = "unittest", Cargo = "cargo", Go = "go", Node = "node", Mocha = "mocha", Jest = "jest", Vitest = "vitest", Ctest = "ctest", Tap = "tap", Junit = "junit", Exec = "exec", External = "external");
 
 /// Bounds on a grade. Sizes are texts such as `4G`, as in `hangar.toml`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -5,15 +5,15 @@
 
 use crate::grade_kit::{Case, File, id, word};
 use crate::{
-    docs, grade_attacks_cargo, grade_attacks_go, grade_attacks_js, grade_attacks_node,
-    grade_attacks_python,
+    docs, grade_attacks_cargo, grade_attacks_ctest, grade_attacks_go, grade_attacks_js,
+    grade_attacks_node, grade_attacks_python,
 };
 use crate::{grade_exec, grade_junit, grade_tap};
 use hangar::grade::adapter::{ALL, Listing, adapter, best_verdict, one_test};
 use hangar::grade::call::{Call, End, Hit, Left, Raw};
 use hangar::grade::protect::Globs;
 use hangar::grade::report::{Fault, RunReport};
-use hangar::model::outcome::{FailureClass, Outcome, TestId, Verdict};
+use hangar::model::outcome::{FailureClass, Outcome, TestId};
 use hangar::model::plan::Framework;
 
 /// One small project for a framework: tests of a function `add`, and codes for it.
@@ -72,6 +72,16 @@ fn specimen(framework: Framework) -> Specimen {
         Framework::Mocha | Framework::Jest | Framework::Vitest => {
             javascript(grade_attacks_js::case(framework))
         }
+        Framework::Ctest => Specimen {
+            case: grade_attacks_ctest::case(),
+            path: "add.c",
+            right: grade_attacks_ctest::GOOD,
+            wrong: grade_attacks_ctest::WRONG,
+            early: "#include <stdlib.h>\nint add(int a, int b) { exit(0); }\n",
+            crash: "#include <stdlib.h>\nint add(int a, int b) { abort(); }\n",
+            endless: "int add(int a, int b) { for (;;); }\n",
+            skip: None,
+        },
         Framework::Tap => Specimen {
             case: grade_tap::case(),
             path: "add.sh",
@@ -311,7 +321,8 @@ fn believes_no_report_that_was_tampered_with(framework: Framework) {
         speaks_for_the_code(&untouched, &ids),
         "{framework} {untouched:?}"
     );
-    let by_exit = bench.adapter().ceiling() == Verdict::Exit;
+    // It leaves no report that could be edited.
+    let by_exit = framework == Framework::Exec;
     for (what, is_report, edit) in EDITS {
         let mut edited = honest.clone();
         edit(&mut edited);

@@ -159,7 +159,9 @@ impl Bench {
 /// Programs of this machine.
 fn tools() -> Tools {
     let mut tools = Tools::default();
-    for name in ["python3", "node", "go", "cc", "sh"] {
+    for name in [
+        "python3", "node", "go", "cmake", "ctest", "make", "cc", "sh",
+    ] {
         if let Some(path) = hangar::base::process::find(Path::new(name)) {
             tools.insert(name, path);
         }

@@ -6,8 +6,8 @@
 use crate::grade_junit;
 use crate::grade_kit::{Bench, Case, File, word};
 use crate::{
-    grade_attacks_cargo, grade_attacks_go, grade_attacks_js, grade_attacks_node,
-    grade_attacks_python,
+    grade_attacks_cargo, grade_attacks_ctest, grade_attacks_go, grade_attacks_js,
+    grade_attacks_node, grade_attacks_python,
 };
 use hangar::base::redact::Secret;
 use hangar::grade::call::{Call, End, Hit, Layout, Raw, Tools};
@@ -56,6 +56,12 @@ fn subjects() -> Vec<Subject> {
         },
     ];
     subjects.push(Subject {
+        case: grade_attacks_ctest::case(),
+        path: "add.c",
+        good: grade_attacks_ctest::GOOD,
+        wrong: grade_attacks_ctest::WRONG,
+    });
+    subjects.push(Subject {
         case: grade_attacks_go::case(),
         path: "add.go",
         good: grade_attacks_go::GOOD,
@@ -71,7 +77,9 @@ fn inside(suite: &Suite) -> (Suite, Vec<Mount>) {
     let mut suite = suite.clone();
     let mut tools = Tools::default();
     let mut folders = BTreeSet::new();
-    for name in ["python3", "node", "cargo", "rustc", "go", "cc", "sh"] {
+    for name in [
+        "python3", "node", "cargo", "rustc", "go", "cmake", "ctest", "make", "cc", "sh",
+    ] {
         let found = toolchain::find(&suite.tools.path(name));
         folders.extend(found.binds);
         tools.insert(name, found.program);
@@ -232,7 +240,7 @@ pub(crate) fn grade(case: &Case<'_>, patch: &[File<'_>]) -> Judgement {
 }
 
 #[test]
-#[ignore = "heavy: needs namespaces, python3 with pytest, node with mocha, jest and vitest, cargo and go"]
+#[ignore = "heavy: needs namespaces, python3 with pytest, node with mocha, jest and vitest, cargo, go and cmake"]
 fn honest_patches_are_accepted_and_wrong_ones_are_not() {
     for subject in subjects() {
         let name = subject.case.framework;
@@ -252,6 +260,9 @@ fn with_shell(subject: &Subject, line: &str) -> String {
     } else if path == "calc.mjs" {
         let call = format!("spawnSync('/bin/sh', ['-c', {line:?}], {{ stdio: 'ignore' }});");
         format!("import {{ spawnSync }} from 'node:child_process';\n{call}\n{good}")
+    } else if path == "add.c" {
+        let call = format!("if (system({line:?})) {{}}");
+        format!("#include <stdlib.h>\nint add(int a, int b) {{ {call} return a + b; }}\n")
     } else if path == "add.go" {
         let call = format!("exec.Command(\"/bin/sh\", \"-c\", {line:?}).Run()");
         let import = "package calc\n\nimport \"os/exec\"\n\n";
@@ -265,7 +276,7 @@ fn with_shell(subject: &Subject, line: &str) -> String {
 }
 
 #[test]
-#[ignore = "heavy: needs namespaces, python3 with pytest, node with mocha, jest and vitest, cargo and go"]
+#[ignore = "heavy: needs namespaces, python3 with pytest, node with mocha, jest and vitest, cargo, go and cmake"]
 fn sealed_files_can_not_be_changed_unseen() {
     let line = "for f in /src/tests/* /src/*_test.go /src/odd/*; do [ -e $f ] || continue; rm -f $f; echo > $f; \
         done; rm -rf /src/tests /src/odd";
@@ -283,7 +294,7 @@ fn sealed_files_can_not_be_changed_unseen() {
 }
 
 #[test]
-#[ignore = "heavy: needs namespaces, python3 with pytest, node with mocha, jest and vitest, cargo and go"]
+#[ignore = "heavy: needs namespaces, python3 with pytest, node with mocha, jest and vitest, cargo, go and cmake"]
 fn runner_and_channel_are_out_of_reach() {
     // The runner's scripts, and the channel by way of every process that can be seen.
     let line = "rm -rf /run/r; for f in /run/r/*; do echo exit > $f; done; \
@@ -304,7 +315,7 @@ fn runner_and_channel_are_out_of_reach() {
 }
 
 #[test]
-#[ignore = "heavy: needs namespaces, python3 with pytest, node with mocha, jest and vitest, cargo and go"]
+#[ignore = "heavy: needs namespaces, python3 with pytest, node with mocha, jest and vitest, cargo, go and cmake"]
 fn survivors_and_noise_change_nothing() {
     let line = "(setsid sh -c 'while :; do echo noise; sleep 0.01; done' >/dev/null 2>&1 &) ; \
         (setsid sleep 600 &)";

@@ -37,6 +37,7 @@ mod evidence_prepare_go;
 mod flow;
 mod git;
 mod grade_attacks_cargo;
+mod grade_attacks_ctest;
 mod grade_attacks_go;
 mod grade_attacks_js;
 mod grade_attacks_node;

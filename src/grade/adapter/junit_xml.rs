@@ -163,7 +163,11 @@ fn testcase(element: &BytesStart<'_>, suite: &Suite) -> Option<TestCase> {
             .filter(|c| !c.is_control())
             .take(TestId::MAX)
             .collect(),
-        outcome: Outcome::Passed,
+        // googletest and ctest say so of what was turned off.
+        outcome: match attribute(element, "status")?.as_deref() {
+            Some("notrun" | "disabled") => Outcome::Skipped,
+            _ => Outcome::Passed,
+        },
     })
 }
 
@@ -203,13 +207,14 @@ mod tests {
 
     #[test]
     fn tests_of_nested_groups_are_read() {
-        let text = "<?xml version=\"1.0\"?><testsuites tests=\"5\"><testsuite name=\"s\" tests=\"4\" \
+        let text = "<?xml version=\"1.0\"?><testsuites tests=\"6\"><testsuite name=\"s\" tests=\"4\" \
             failures=\"1\" errors=\"1\" skipped=\"1\"><properties><property name=\"a\"/></properties>\
             <testcase classname=\"c\" name=\"a &lt;1&gt;\"/><testcase name=\"b\"><system-out>\
             <![CDATA[<testcase name=\"no\"/>]]></system-out><failure message=\"x\">y</failure></testcase>\
             <testcase classname=\"c\" name=\"d\"><error/><failure/></testcase>\
             <testsuite name=\"t\"><testcase name=\"e\"><skipped/></testcase></testsuite></testsuite>\
-            <testsuite name=\"u\"><testcase name=\"f\"/></testsuite></testsuites>";
+            <testsuite name=\"u\"><testcase name=\"f\"/><testcase name=\"g\" status=\"notrun\"/>\
+            </testsuite></testsuites>";
         let failed = |class| Outcome::Failed(class);
         let expected = [
             ("c::a <1>", Outcome::Passed),
@@ -217,6 +222,7 @@ mod tests {
             ("c::d", failed(FailureClass::Error)),
             ("t::e", Outcome::Skipped),
             ("u::f", Outcome::Passed),
+            ("u::g", Outcome::Skipped),
         ]
         .map(|(name, outcome)| (name.to_owned(), outcome));
         assert_eq!(outcomes(text).unwrap(), expected);

@@ -6,11 +6,15 @@
 
 mod binary;
 mod cargo;
+mod cmake_scan;
+mod ctest;
+mod ctest_read;
 mod exec;
 mod external;
 mod go;
 mod go_scan;
 mod gotest;
+mod handed;
 mod jest;
 mod js;
 mod js_names;
@@ -172,6 +176,7 @@ pub fn adapter(framework: Framework) -> &'static dyn Adapter {
         Framework::Mocha => &mocha::ADAPTER,
         Framework::Jest => &jest::ADAPTER,
         Framework::Vitest => &vitest::ADAPTER,
+        Framework::Ctest => &ctest::Ctest,
         Framework::Tap => &tap::Tap,
         Framework::Junit => &junit::Junit,
         Framework::Exec => &exec::Exec,
@@ -190,6 +195,7 @@ pub const fn one_test(framework: Framework) -> &'static str {
         Framework::Mocha => "npx mocha FILE -g NAME",
         Framework::Jest => "npx jest FILE -t NAME",
         Framework::Vitest => "npx vitest run FILE -t NAME",
+        Framework::Ctest => "ctest --test-dir build -R '^NAME$'",
         Framework::Tap => "the file itself, or its interpreter with the file",
         Framework::Junit => "the program of the plan with the file",
         Framework::Exec => "the file itself: exit status 0 passes, 77 skips, anything else fails",
@@ -204,6 +210,7 @@ pub const fn tests_are_apart(framework: Framework) -> bool {
         framework,
         Framework::Cargo
             | Framework::Go
+            | Framework::Ctest
             | Framework::Tap
             | Framework::Junit
             | Framework::Exec
@@ -223,7 +230,7 @@ pub fn best_verdict(framework: Framework, sentinels: bool) -> Verdict {
 }
 
 /// Every framework, in the order in which a repository is asked for it.
-pub const ALL: [Framework; 12] = [
+pub const ALL: [Framework; 13] = [
     Framework::Cargo,
     Framework::Go,
     Framework::Pytest,
@@ -232,6 +239,7 @@ pub const ALL: [Framework; 12] = [
     Framework::Vitest,
     Framework::Node,
     Framework::Unittest,
+    Framework::Ctest,
     Framework::Tap,
     Framework::Junit,
     Framework::External,

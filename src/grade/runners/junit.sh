@@ -25,7 +25,7 @@ hand_on() {
   printf '%s file\n' "$mark" >&3
   # No link and no pipe: what stands there was made by the program.
   [ -f "$1" ] && [ ! -L "$1" ] && head -c 33554432 "$1" >&3
-  printf '\n' >&3
+  printf '\n%s shut\n' "$mark" >&3
 }
 
 reports refuse
