@@ -62,7 +62,7 @@ Every patch ran in the embedded sandbox (`linux`) and was judged by the code tha
 goes through the whole flow instead (protected paths, build steps, names in errors, `external` tests) is
 `tests/it/flow/`; tampering with records is `tests/it/verify/`; leaving the sandbox is `tests/it/sandbox/`.
 
-Made by, and compared with, this command; it needs node, cargo, a Python with pytest
+Made by, and compared with, this command; it needs node, cargo, go, cmake, a Python with pytest
 (`HANGAR_TEST_PYTHON`) and the packages that `.ci/run` installs (`HANGAR_TEST_NODE_MODULES`):
 
 ```sh
@@ -87,6 +87,9 @@ fn the_page_of_attacks_is_what_a_run_gives() {
             "grade_attacks",
             "grade_tap",
             "grade_exec",
+            "grade_junit::an_honest",
+            "grade_junit::a_report_that",
+            "grade_junit::reports_that",
             "--include-ignored",
         ])
         .env(RECORD, &log)

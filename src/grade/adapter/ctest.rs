@@ -2,8 +2,8 @@
 //! once, with the sealed files in it; then ctest runs each test by itself. Ids: `tests/CMakeLists.txt > name`.
 //!
 //! CMakeLists.txt of the patch is a program that says how the tests are built, so the sealed files are not
-//! all that a test is made of. ctest's JSON tells from which file each test comes, and what was built must
-//! be the same before each test. How a test ended is the exit status of one process of the code: the
+//! all that a test is made of. ctest's JSON tells from which file each test comes and what gives its exit
+//! status another meaning, and what was built must be the same before each test. How a test ended is the exit status of one process of the code: the
 //! verdict is `exit`, and only a sentinel that calls the code sees that it leaves early with success.
 
 use super::{Adapter, Listing, Proposal, Unlistable, cmake_scan, ctest_read, handed};

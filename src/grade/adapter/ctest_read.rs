@@ -45,7 +45,23 @@ struct Node {
 struct Test {
     name: String,
     backtrace: Option<usize>,
+    #[serde(default)]
+    properties: Vec<Property>,
 }
+
+#[derive(Deserialize)]
+struct Property {
+    name: String,
+}
+
+/// Properties that give an exit status another meaning.
+const TURNING: [&str; 5] = [
+    "WILL_FAIL",
+    "PASS_REGULAR_EXPRESSION",
+    "SKIP_RETURN_CODE",
+    "SKIP_REGULAR_EXPRESSION",
+    "DISABLED",
+];
 
 impl Answer {
     /// The file that registers a test, relative to the root of the tree.
@@ -63,8 +79,8 @@ pub(super) fn name(id: &TestId) -> &str {
     found.map_or(id.as_str(), |(_, name)| name)
 }
 
-/// Reads a build. A test that was asked for and comes from another file is a fault; a test of a sealed file
-/// that nobody listed is unknown.
+/// Reads a build. A test that was asked for and comes from another file is a fault, and one whose exit status
+/// means something else than its file says; a test of a sealed file that nobody listed is unknown.
 pub(super) fn made(
     suite: &Suite,
     ids: &[TestId],
@@ -88,12 +104,18 @@ pub(super) fn made(
     let mut places: BTreeMap<&str, Vec<Option<String>>> = BTreeMap::new();
     for test in &answer.tests {
         let file = answer.file(suite, test);
-        if let Some(file) = &file
-            && suite.file(file).is_some()
-        {
-            let full = format!("{file} > {}", test.name);
+        if let Some(sealed) = file.as_ref().and_then(|file| suite.file(file)) {
+            let full = format!("{} > {}", sealed.path, test.name);
             if !suite.known.iter().any(|id| id.as_str() == full) {
                 builder.unknown(&full);
+            }
+            let text = String::from_utf8_lossy(sealed.text.expose());
+            if test
+                .properties
+                .iter()
+                .any(|property| is_foreign(property, &text))
+            {
+                builder.fault(Fault::NotSealed);
             }
         }
         places.entry(&test.name).or_default().push(file);
@@ -109,6 +131,11 @@ pub(super) fn made(
         configured: true,
         digests: lines(digests),
     })
+}
+
+/// Whether a property turns a result and the sealed file says nothing of it: then the patch has set it.
+fn is_foreign(property: &Property, text: &str) -> bool {
+    TURNING.contains(&property.name.as_str()) && !text.contains(&property.name)
 }
 
 fn lines(bytes: &[u8]) -> BTreeSet<String> {

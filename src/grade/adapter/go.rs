@@ -197,8 +197,8 @@ impl Adapter for Go {
             }
             let Some(expected) = built.of(package) else {
                 // go did not build it, and its list is none.
-                if let Some(id) = call.ids.first() {
-                    builder.outcome(id.as_str(), built.failure());
+                if let (Some(id), Some(outcome)) = (call.ids.first(), built.failure()) {
+                    builder.outcome(id.as_str(), outcome);
                 }
                 continue;
             };

@@ -18,6 +18,7 @@ const PANICKED: i32 = 2;
 pub(super) struct Built {
     executables: BTreeMap<String, Executable>,
     lacks_modules: bool,
+    unfinished: bool,
 }
 
 impl Built {
@@ -26,12 +27,15 @@ impl Built {
         self.executables.get(package)
     }
 
-    /// Why a package is missing: modules that are not there, or code that does not compile.
-    pub(super) fn failure(&self) -> Outcome {
-        if self.lacks_modules {
-            Outcome::Environment
+    /// Why a package is missing: modules that are not there, or code that does not compile. `None`: a
+    /// build did not come to its end, and what ended it is told elsewhere.
+    pub(super) fn failure(&self) -> Option<Outcome> {
+        if self.unfinished {
+            None
+        } else if self.lacks_modules {
+            Some(Outcome::Environment)
         } else {
-            Outcome::Failed(FailureClass::Compile)
+            Some(Outcome::Failed(FailureClass::Compile))
         }
     }
 
@@ -51,7 +55,10 @@ impl Built {
         let (built, ended) = match records.as_slice() {
             [Record::Built(digest, path), Record::End(status)] => (Some((digest, path)), *status),
             [Record::End(status)] => (None, *status),
-            [] | [Record::Built(..)] => return builder.fault(Fault::Incomplete),
+            [] | [Record::Built(..)] => {
+                self.unfinished = true;
+                return builder.fault(Fault::Incomplete);
+            }
             _ => return builder.fault(Fault::NotOurs),
         };
         if raw.end != End::Exited(ended) {
