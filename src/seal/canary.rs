@@ -203,6 +203,12 @@ mod tests {
     #[test]
     fn the_line_goes_where_it_changes_nothing() {
         expect("a.py", "|import os\n", "# ");
+        expect(
+            "tests/CMakeLists.txt",
+            "|add_test(NAME a COMMAND a)\n",
+            "# ",
+        );
+        expect("a_test.go", "|//go:build x\n\npackage a\n", "// ");
         expect("a.py", "|", "# ");
         expect("a.py", "#!/usr/bin/python3\n|import os\n", "# ");
         expect(

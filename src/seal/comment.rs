@@ -34,6 +34,9 @@ pub(super) fn syntax(path: &str, bytes: &[u8]) -> Option<Syntax> {
         return None;
     }
     let name = path.rsplit('/').next().unwrap_or(path);
+    if name == "CMakeLists.txt" {
+        return Some(HASH);
+    }
     let extension = name.rsplit_once('.').map(|(_, ext)| ext);
     extension
         .and_then(by_extension)

@@ -167,6 +167,23 @@ fn repositories_get_the_framework_that_they_use() {
     assert!(prepare.starts_with("npm ci"), "{prepare}");
     let ava = "{\"scripts\": {\"test\": \"ava\"}}";
     assert_eq!(proposed(&[("package.json", ava), ("a.test.js", "")]), None);
+    let module = "module a\nrequire b v1.0.0\n";
+    let (framework, prepare, tests) =
+        proposed(&[("go.mod", module), ("a.go", "")]).expect("a module is there");
+    assert_eq!(
+        (framework, prepare.as_str(), tests[0].as_str()),
+        (Framework::Go, "go mod download", "**/*_test.go")
+    );
+    let vendored = [("go.mod", module), ("vendor/modules.txt", "")];
+    assert_eq!(proposed(&vendored).expect("a module is there").1, "");
+    let lists = "project(a C)\ninclude(CTest)\n";
+    let (framework, _, tests) =
+        proposed(&[("CMakeLists.txt", lists), ("test/CMakeLists.txt", "")]).expect("tests are on");
+    assert_eq!(
+        (framework, tests),
+        (Framework::Ctest, vec!["test/".to_owned()])
+    );
+    assert_eq!(proposed(&[("CMakeLists.txt", "project(a C)\n")]), None);
     let (framework, _, tests) = proposed(&[
         ("Cargo.toml", "[workspace]\n"),
         ("crates/a/Cargo.toml", "[package]\n"),

@@ -12,7 +12,7 @@ use crate::grade::call::{Call, End, Layout, Raw, Script, Tool};
 use crate::grade::manifest::Tree;
 use crate::grade::report::{Builder, Fault, RunReport};
 use crate::grade::suite::Suite;
-use crate::model::outcome::{FailureClass, Outcome, TestId, Verdict};
+use crate::model::outcome::{TestId, Verdict};
 use crate::model::plan::{Framework, Plan};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -256,7 +256,9 @@ impl Adapter for Cargo {
             };
             let Some(expected) = built.of(target) else {
                 // cargo did not build it.
-                builder.outcome(id.as_str(), built.failure());
+                if let Some(outcome) = built.failure() {
+                    builder.outcome(id.as_str(), outcome);
+                }
                 continue;
             };
             let count = lists.get(target.name.as_str()).copied().unwrap_or(0);
@@ -424,15 +426,4 @@ pub(super) fn lacks_dependencies(stderr: &[u8]) -> bool {
     ]
     .iter()
     .any(|part| text.contains(part))
-}
-
-impl libtest::Built {
-    /// Why targets are missing: dependencies that are not there, or code that does not compile.
-    fn failure(&self) -> Outcome {
-        if self.lacks_dependencies() {
-            Outcome::Environment
-        } else {
-            Outcome::Failed(FailureClass::Compile)
-        }
-    }
 }

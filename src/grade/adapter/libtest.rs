@@ -19,6 +19,7 @@ const MAX_LINE: usize = 4 << 20;
 pub(super) struct Built {
     executables: BTreeMap<String, Executable>,
     lacks_dependencies: bool,
+    unfinished: bool,
 }
 
 #[derive(Deserialize)]
@@ -43,9 +44,16 @@ impl Built {
         self.executables.get(&target.path)
     }
 
-    /// Whether a build failed because something is not downloaded.
-    pub(super) fn lacks_dependencies(&self) -> bool {
-        self.lacks_dependencies
+    /// Why targets are missing: dependencies that are not there, or code that does not compile. `None`: a
+    /// build did not come to its end, and what ended it is told elsewhere.
+    pub(super) fn failure(&self) -> Option<Outcome> {
+        if self.unfinished {
+            None
+        } else if self.lacks_dependencies {
+            Some(Outcome::Environment)
+        } else {
+            Some(Outcome::Failed(FailureClass::Compile))
+        }
     }
 
     /// Takes one build. A target of the expected name that was built from another file is a fault.
@@ -62,6 +70,7 @@ impl Built {
             Err(fault) => return builder.fault(fault),
         };
         let Some(Record::End(status)) = records.last() else {
+            self.unfinished = true;
             return builder.fault(Fault::Incomplete);
         };
         if raw.end != End::Exited(*status) {
