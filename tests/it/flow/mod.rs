@@ -1,6 +1,7 @@
 //! The acceptance flow on a real repository, with real signatures, sealing and sandboxes.
 
 mod attacks;
+mod bombs;
 mod exec;
 mod external;
 mod leak;
