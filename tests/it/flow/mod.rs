@@ -2,6 +2,7 @@
 
 mod attacks;
 mod bombs;
+mod environment;
 mod exec;
 mod external;
 mod leak;

@@ -1,0 +1,139 @@
+//! A patch that changes what is installed: it is graded with the environment of the base.
+
+use super::world::World;
+use crate::common::git::commit_all;
+use hangar::flow::drive::{Agents, Stop, drive};
+use hangar::model::approval::Action;
+use std::path::Path;
+use std::process::Command;
+
+const CONFIG: &str = r#"
+format = 1
+[task]
+flow = "test-first"
+[grader]
+framework = "unittest"
+prepare = "pip install --no-index --find-links wheels -r requirements.txt"
+tests = ["tests/"]
+[deliver]
+as = "branch"
+branch = "hangar/{key}"
+"#;
+const TEST: &str = "\
+import unittest, calc
+class Sub(unittest.TestCase):
+    def test_sub(self):
+        self.assertEqual(calc.sub(5, 3), 2)
+";
+const MAP: &str = r#"{"format": 1, "criteria": {"c1": ["tests/test_sub.py::Sub::test_sub"]}, "others": [], "sentinels": [], "notes": ""}"#;
+const HONEST: &str = "import helper\ndef sub(a, b): return a - b + helper.OFF - 1\n";
+const BASE: &str = "import helper\ndef sub(a, b): return a - b + helper.OFF\n";
+
+/// Makes a wheel of one module, as a zip file that pip takes.
+fn wheel(folder: &Path, name: &str, version: u32, module: &str) {
+    let make = "\
+import sys, zipfile, pathlib
+folder, name, version, text = sys.argv[1:]
+pathlib.Path(folder).mkdir(parents=True, exist_ok=True)
+info = f'{name}-{version}.dist-info'
+files = {
+    f'{name}.py': text,
+    f'{info}/METADATA': f'Metadata-Version: 2.1\\nName: {name}\\nVersion: {version}\\n',
+    f'{info}/WHEEL': 'Wheel-Version: 1.0\\nGenerator: test\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n',
+}
+files[f'{info}/RECORD'] = ''.join(f'{path},,\\n' for path in [*files, f'{info}/RECORD'])
+with zipfile.ZipFile(f'{folder}/{name}-{version}-py3-none-any.whl', 'w') as made:
+    for path, text in files.items():
+        made.writestr(zipfile.ZipInfo(path), text)
+";
+    let args = [
+        make,
+        folder.to_str().unwrap(),
+        name,
+        &version.to_string(),
+        module,
+    ];
+    let done = Command::new("python3").arg("-c").args(args).status();
+    assert!(done.unwrap().success());
+}
+
+/// A task on a base whose environment has `helper` 1, and a first round that leaves what `change` puts
+/// into the tree; the second round is honest.
+fn refused(change: impl Fn(&World, &Path)) {
+    let world = World::new(&[
+        ("calc.py", BASE),
+        ("requirements.txt", "helper\n"),
+        ("hangar.toml", CONFIG),
+    ]);
+    let repo = world.repo_dir();
+    wheel(&repo.join("wheels"), "helper", 1, "OFF = 1\n");
+    commit_all(&repo, "The helper");
+    for (path, text) in [("tests/test_sub.py", TEST), ("criteria.json", MAP)] {
+        world.script("writer", &format!("writer/1/out/sealed/{path}"), text);
+    }
+    let tree = world.dir.path().join("coder/implementer/1/src");
+    world.script("coder", "implementer/1/src/calc.py", BASE);
+    change(&world, &tree);
+    world.script("coder", "implementer/2/src/calc.py", HONEST);
+    // What the first round left is taken back.
+    world.script("coder", "implementer/2/src/requirements.txt", "helper\n");
+    let store = world.store();
+    let id = world.task(&store, "Subtract", &["calc.sub(5, 3) is 2"]);
+    let mut host = world.host();
+    host.env = std::env::vars_os().collect();
+    let stop = drive(&host, &store, &id, None, Agents::Start).unwrap();
+    assert!(matches!(stop, Stop::Waiting { .. }), "{stop:?}");
+    world.decide(&id, Action::Approve, "");
+    let stop = drive(&host, &store, &id, None, Agents::Start).unwrap();
+    assert!(matches!(stop, Stop::Delivered(_)), "{stop:?}");
+    let dossier = store.dossier(&id).unwrap();
+    let first = dossier.grades[0].value();
+    assert!(!first.accepted, "{first:?}");
+    assert!(first.limits_hit.is_empty(), "{first:?}");
+}
+
+#[test]
+#[ignore = "heavy: python3 with venv and pip"]
+fn another_version_of_a_dependency_is_not_installed() {
+    refused(|world, tree| {
+        wheel(&tree.join("wheels"), "helper", 2, "OFF = 0\n");
+        world.script(
+            "coder",
+            "implementer/1/src/requirements.txt",
+            "helper == 2\n",
+        );
+    });
+}
+
+#[test]
+#[ignore = "heavy: python3 with venv and pip"]
+fn a_dependency_with_the_name_of_the_runner_is_not_installed() {
+    let runner = "import os\nclass TestCase: pass\ndef main(*_, **__): os._exit(0)\n";
+    refused(|world, tree| {
+        wheel(&tree.join("wheels"), "unittest", 9, runner);
+        world.script(
+            "coder",
+            "implementer/1/src/requirements.txt",
+            "helper\nunittest\n",
+        );
+    });
+}
+
+#[test]
+#[ignore = "heavy: python3 with venv and pip"]
+fn what_is_installed_can_not_be_changed_by_the_code_under_test() {
+    refused(|world, _| {
+        let poison = "\
+import helper, pathlib, sys
+for text in {helper.__file__, *sys.path}:
+    try:
+        path = pathlib.Path(text)
+        path = path if path.suffix == '.py' else path / 'helper.py'
+        path.write_text('OFF = 0\\n')
+    except OSError:
+        pass
+def sub(a, b): return a - b + helper.OFF
+";
+        world.script("coder", "implementer/1/src/calc.py", poison);
+    });
+}
