@@ -51,6 +51,40 @@ pub struct Ran {
     pub wall: Duration,
 }
 
+impl Default for Ran {
+    /// Nothing was started yet, so nothing was changed.
+    fn default() -> Self {
+        Self {
+            calls: Vec::new(),
+            tests_intact: true,
+            tree_intact: true,
+            wall: Duration::ZERO,
+        }
+    }
+}
+
+impl Ran {
+    /// Every one of these calls ended so, and left nothing.
+    fn ended(calls: &[Call], end: End) -> Self {
+        let raw = |_: &Call| Raw {
+            end,
+            ..raw(StepOutcome::default())
+        };
+        Self {
+            calls: calls.iter().map(|call| (call.clone(), raw(call))).collect(),
+            ..Self::default()
+        }
+    }
+
+    /// Takes in what came after it.
+    fn add(&mut self, next: Self) {
+        self.calls.extend(next.calls);
+        self.tests_intact &= next.tests_intact;
+        self.tree_intact &= next.tree_intact;
+        self.wall += next.wall;
+    }
+}
+
 impl Bench<'_> {
     /// The framework's adapter.
     pub fn adapter(&self) -> &'static dyn Adapter {
@@ -134,57 +168,66 @@ impl Bench<'_> {
         blocked: Option<End>,
     ) -> Result<Ran, Error> {
         let started = Instant::now();
-        let mut all = Ran {
-            calls: Vec::new(),
-            tests_intact: true,
-            tree_intact: true,
-            wall: Duration::ZERO,
-        };
+        let mut all = Ran::default();
         for together in apart(calls) {
             let left = suite.timeout().saturating_sub(started.elapsed());
             if left.is_zero() {
                 break;
             }
-            let mut spec = self.spec(suite, together);
-            spec.deadline = Some(left);
-            if let [call] = together
-                && call.room == Room::Driver
-            {
-                let mut call = call.clone();
-                call.timeout = call.timeout.min(left);
-                let started = Instant::now();
-                let raw = driver::run(self, suite, &call).map_err(without_paths)?;
-                all.wall += started.elapsed();
-                all.calls.push((call, raw));
-                continue;
-            }
-            let outcome = match (self.host.run_silent(&spec), blocked) {
-                (Err(Error::Sandbox(sandbox::Error::Blocked { .. })), Some(end))
-                    if visit(together).is_some() =>
-                {
-                    let none = || Raw {
-                        end,
-                        ..raw(StepOutcome::default())
-                    };
-                    all.calls
-                        .extend(together.iter().map(|call| (call.clone(), none())));
-                    continue;
-                }
-                (ended, _) => ended.map_err(without_paths)?,
-            };
-            if visit(together).is_none() {
-                all.tests_intact &= tests_intact(suite, &outcome);
-                all.tree_intact &= tree_intact(suite, before, &outcome);
-            }
-            all.wall += outcome.steps.iter().map(|step| step.wall).sum();
-            let files = kept(suite, together, &outcome);
-            let raws = outcome.steps.into_iter().map(raw);
-            all.calls.extend(together.iter().cloned().zip(raws));
-            if let Some((_, last)) = all.calls.last_mut() {
-                last.files = files;
-            }
+            all.add(match together {
+                [call] if call.room == Room::Driver => self.run_driver(suite, call, left)?,
+                _ => self.run_sandbox(suite, together, left, before, blocked)?,
+            });
         }
         Ok(all)
+    }
+
+    /// A driver, which has a sandbox of its own beside the code's.
+    fn run_driver(&self, suite: &Suite, call: &Call, left: Duration) -> Result<Ran, Error> {
+        let mut call = call.clone();
+        call.timeout = call.timeout.min(left);
+        let started = Instant::now();
+        let raw = driver::run(self, suite, &call).map_err(without_paths)?;
+        Ok(Ran {
+            calls: vec![(call, raw)],
+            wall: started.elapsed(),
+            ..Ran::default()
+        })
+    }
+
+    /// Calls that share one sandbox.
+    fn run_sandbox(
+        &self,
+        suite: &Suite,
+        calls: &[Call],
+        left: Duration,
+        before: &BTreeMap<Vec<u8>, Digest>,
+        blocked: Option<End>,
+    ) -> Result<Ran, Error> {
+        let mut spec = self.spec(suite, calls);
+        spec.deadline = Some(left);
+        let is_visit = visit(calls).is_some();
+        let outcome = match (self.host.run_silent(&spec), blocked) {
+            (Err(Error::Sandbox(sandbox::Error::Blocked { .. })), Some(end)) if is_visit => {
+                return Ok(Ran::ended(calls, end));
+            }
+            (ended, _) => ended.map_err(without_paths)?,
+        };
+        let mut ran = Ran {
+            wall: outcome.steps.iter().map(|step| step.wall).sum(),
+            ..Ran::default()
+        };
+        if !is_visit {
+            ran.tests_intact = tests_intact(suite, &outcome);
+            ran.tree_intact = tree_intact(suite, before, &outcome);
+        }
+        let files = kept(suite, calls, &outcome);
+        let raws = outcome.steps.into_iter().map(raw);
+        ran.calls.extend(calls.iter().cloned().zip(raws));
+        if let Some((_, last)) = ran.calls.last_mut() {
+            last.files = files;
+        }
+        Ok(ran)
     }
 
     /// The sandbox for the first of these calls and those that share it. The probes run in a twin of
