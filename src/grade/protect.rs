@@ -169,8 +169,14 @@ pub struct Protection {
 impl Protection {
     /// Compiles a plan's patterns. `adapter` are the framework's own protected paths.
     pub fn new(plan: &Plan, adapter: &[&str]) -> Result<Self, Error> {
-        let mut protected: Vec<&str> = adapter.to_vec();
-        protected.extend(plan.protected.iter().map(String::as_str));
+        // A folder's name alone is meant too: a link of that name makes another folder's files the ones
+        // that count.
+        let own = plan.protected.iter().map(String::as_str);
+        let protected = adapter.iter().copied().chain(own);
+        let mut protected: Vec<&str> = protected.map(|glob| glob.trim_end_matches('/')).collect();
+        // A plugin may be a file of the tree, which the runner loads before the tests.
+        let plugins = plan.plugins.iter().map(|one| one.trim_start_matches("./"));
+        protected.extend(plugins.filter(|one| Globs::new(&[one]).is_ok()));
         Ok(Self {
             tests: Globs::new(&plan.tests)?,
             protected: Globs::new(&protected)?,
@@ -345,6 +351,33 @@ mod tests {
         let touched = protection.touched(&changes(&base, &result));
         let expected: [&[u8]; 2] = [b"conftest.py", b"secret.txt"];
         assert_eq!(touched, expected);
+    }
+
+    #[test]
+    fn links_in_place_of_protected_folders_and_plugins_of_the_plan_are_touched() {
+        let mut plan = Plan::new(Framework::Go);
+        plan.protected = vec!["fixed/".into()];
+        plan.plugins = vec!["./setup.cjs".into(), "lib/one.cjs".into(), "[".into()];
+        let protection = Protection::new(&plan, &["**/vendor/"]).unwrap();
+        let changed = |path: &str| {
+            let mut result = Listing::new();
+            result.insert(path, Entry::of(Mode::Symlink, b"elsewhere"));
+            protection.touched(&changes(&Listing::new(), &result)).len()
+        };
+        for path in [
+            "vendor",
+            "a/vendor",
+            "fixed",
+            "vendor/x",
+            "fixed/x",
+            "setup.cjs",
+            "lib/one.cjs",
+        ] {
+            assert_eq!(changed(path), 1, "{path}");
+        }
+        for path in ["vendors", "vendor.go", "a/fixed", "lib/two.cjs"] {
+            assert_eq!(changed(path), 0, "{path}");
+        }
     }
 
     #[test]
