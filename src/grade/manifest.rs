@@ -3,6 +3,8 @@
 //! Used to tell a missing dependency (the environment's fault) from a missing part of the project
 //! (what the patch is there to add). Readers are lenient: what can't be read declares nothing.
 
+mod names;
+
 use crate::grade::protect::Globs;
 use crate::model::plan::Framework;
 use std::collections::BTreeSet;
@@ -68,6 +70,10 @@ pub struct Project {
     /// Packages without which the base's own tests can't run (Node): what the program depends on,
     /// and what those tests name. A linter among the dependencies is none of them.
     pub needed: BTreeSet<String>,
+    /// What packages of the base itself are called (Node), or its modules (Go).
+    pub names: BTreeSet<String>,
+    /// What package.json at the root tells Babel; null where it says nothing.
+    pub babel: serde_json::Value,
     /// Whether the repository itself holds a `node_modules` at its root.
     pub tracks_node_modules: bool,
 }
@@ -99,6 +105,8 @@ impl Project {
                 Self {
                     declared: node_dependencies(tree),
                     needed: node_needed(tree, &tests),
+                    names: names::of_node(tree),
+                    babel: names::babel(tree),
                     tests,
                     ..Self::default()
                 }
@@ -107,10 +115,14 @@ impl Project {
                 declared: cargo_dependencies(tree),
                 ..Self::default()
             },
-            Framework::Go => Self {
-                declared: go_dependencies(tree),
-                ..Self::default()
-            },
+            Framework::Go => {
+                let (declared, names) = names::of_go(tree);
+                Self {
+                    declared,
+                    names,
+                    ..Self::default()
+                }
+            }
             Framework::Ctest
             | Framework::Tap
             | Framework::Junit
@@ -367,42 +379,6 @@ fn cargo_dependencies(tree: Tree<'_>) -> BTreeSet<String> {
     names
 }
 
-/// Modules that a go.mod requires and that are no folders of the repository.
-fn go_dependencies(tree: Tree<'_>) -> BTreeSet<String> {
-    let paths = tree.paths.iter();
-    let files = paths.filter(|path| *path == "go.mod" || path.ends_with("/go.mod"));
-    let mut required = BTreeSet::new();
-    let mut own = BTreeSet::new();
-    for text in files.filter_map(|path| tree.text(path)) {
-        let mut block = String::new();
-        for line in text.lines() {
-            let line = line.split("//").next().unwrap_or(line).trim();
-            if line == ")" {
-                block.clear();
-                continue;
-            }
-            if let Some(word) = line.strip_suffix('(') {
-                word.trim().clone_into(&mut block);
-                continue;
-            }
-            let line = format!("{block} {line}");
-            let words: Vec<&str> = line
-                .split_whitespace()
-                .map(|word| word.trim_matches(['"', '`']))
-                .collect();
-            match words.as_slice() {
-                ["require", module, ..] => required.insert((*module).to_owned()),
-                ["module", module] => own.insert((*module).to_owned()),
-                ["replace", module, .., to] if to.starts_with(['.', '/']) => {
-                    own.insert((*module).to_owned())
-                }
-                _ => false,
-            };
-        }
-    }
-    &required - &own
-}
-
 fn node_dependencies(tree: Tree<'_>) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     let Some(package) = tree
@@ -559,18 +535,6 @@ mod tests {
         let declared = project(Framework::Cargo, &files).declared;
         let names: Vec<&str> = declared.iter().map(String::as_str).collect();
         assert_eq!(names, ["a", "c", "serde"]);
-    }
-
-    #[test]
-    fn modules_from_outside_are_told_from_the_repository() {
-        let module = "module a.example/own // x\ngo 1.18\nrequire a.example/one v1.0.0\n\
-            require (\n\ta.example/two v1.0.0 // indirect\n\t\"a.example/three\" v1.0.0\n\
-            a.example/near v1.0.0\n\ta.example/sub v1.0.0\n)\n\
-            replace a.example/near v1.0.0 => ../near\nreplace a.example/two => a.example/fork v1.0.0\n";
-        let files = [("go.mod", module), ("sub/go.mod", "module a.example/sub\n")];
-        let declared = project(Framework::Go, &files).declared;
-        let names: Vec<&str> = declared.iter().map(String::as_str).collect();
-        assert_eq!(names, ["a.example/one", "a.example/three", "a.example/two"]);
     }
 
     proptest! {

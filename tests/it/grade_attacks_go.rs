@@ -164,6 +164,34 @@ fn a_dependency_of_the_tests_is_not_replaced() {
                 t.Fatal(a, b)\n\t}\n}\n";
     let judgement = outside.grade(&patch(WRONG, fake));
     assert_eq!(word(&judgement), "void", "{:?}", judgement.reasons);
+    // A module of another name that holds a package of this one, and the folder by another path to it.
+    let near = [
+        sealed[0],
+        (
+            "odd_test.go",
+            "package calc\n\nimport \"testing\"\n\nfunc TestOdd(t *testing.T) {\n\tif Add(40, 2) != 9177 {\n\t\t\
+             t.Fatal(\"odd\")\n\t}\n}\n",
+        ),
+    ];
+    let near = Case {
+        sealed: &near,
+        map: r#"{"format": 1, "criteria": {"c1": ["add_test.go::TestSum"]}, "sentinels": ["odd_test.go::TestOdd"]}"#,
+        ..outside
+    };
+    for (name, to, file) in [
+        ("example.com", "./same", "same/same/same.go"),
+        ("example.com/same", "/proc/self/cwd/same", "same/same.go"),
+    ] {
+        let required = format!("{MODULE}\nrequire {name} v0.0.0\n\nreplace {name} => {to}\n");
+        let named = format!("module {name}\n");
+        let judgement = near.grade(&[
+            ("add.go", WRONG),
+            ("go.mod", &required),
+            ("same/go.mod", &named),
+            (file, fake),
+        ]);
+        assert_eq!(word(&judgement), "void", "{name} {:?}", judgement.reasons);
+    }
     // The honest control: a module that the patch itself brings and the base knows nothing of.
     let own = own.grade(&patch(GOOD, real));
     assert_eq!(word(&own), "accepted", "{:?}", own.reasons);

@@ -20,7 +20,7 @@ pub(crate) fn modules() -> PathBuf {
     folder
 }
 
-const BASE: &[File<'_>] = &[
+pub(crate) const BASE: &[File<'_>] = &[
     ("calc.mjs", "export function add(a, b) { return 0; }\n"),
     (
         "package.json",
@@ -75,7 +75,7 @@ const VITEST: &[File<'_>] = &[
     ),
 ];
 
-fn tune(suite: &mut Suite) {
+pub(crate) fn tune(suite: &mut Suite) {
     suite.plan.verdict = CROSSCHECKED;
     let above = suite.layout.src.with_file_name("node_modules");
     std::os::unix::fs::symlink(modules(), above).unwrap();
@@ -97,7 +97,7 @@ pub(crate) fn case(framework: Framework) -> Case<'static> {
 }
 
 /// How a test file of a framework begins, and how it names a test.
-fn head(framework: Framework) -> &'static str {
+pub(crate) fn head(framework: Framework) -> &'static str {
     match framework {
         Framework::Mocha => "const test = it;\n",
         Framework::Vitest => "import { beforeAll, beforeEach, describe, test } from 'vitest';\n",

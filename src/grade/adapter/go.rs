@@ -32,8 +32,8 @@ impl Adapter for Go {
     }
 
     // Packages in `vendor/` and modules that `go.work` names stand for those that the base fetches.
-    // go.mod is left to the patch, since new dependencies are honest work: a `replace` in it shows in the
-    // folders of the packages. Neither file can name flags or programs; the environment names the toolchain.
+    // go.mod is left to the patch, since new dependencies are honest work: a `replace` in it, or a module
+    // that takes another's name, shows in the folders of the packages. Neither file can name flags or programs; the environment names the toolchain.
     fn protected(&self) -> &'static [&'static str] {
         &["**/vendor/", "**/go.work"]
     }

@@ -2,10 +2,12 @@
 
 use super::binary::{Executable, Record, records, status};
 use crate::grade::call::{Call, End, Raw};
+use crate::grade::manifest::Project;
 use crate::grade::report::{Builder, Fault};
 use crate::grade::suite::Suite;
 use crate::model::outcome::{FailureClass, Outcome, TestId};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::path::Path;
 
 /// Exit status of a binary of which a test failed.
@@ -66,7 +68,7 @@ impl Built {
         }
         match (built, ended) {
             (Some((digest, path)), 0) => {
-                if replaces(suite, &raw.stdout) {
+                if replaces(suite, call, &raw.stdout) {
                     builder.fault(Fault::Replaced);
                 }
                 let executable = Executable {
@@ -92,22 +94,39 @@ impl Built {
     }
 }
 
-/// Whether a module that the base takes from outside was built from a folder of the tree. What lies in
-/// `vendor` is the base's, since no patch may change it.
-fn replaces(suite: &Suite, stdout: &[u8]) -> bool {
+/// Whether a package that the base takes from outside was built from anything but what go downloaded. What
+/// lies in `vendor` is the base's, since no patch may change it.
+fn replaces(suite: &Suite, call: &Call, stdout: &[u8]) -> bool {
+    let downloads = call.env.get(OsStr::new("GOMODCACHE")).map(Path::new);
     let text = String::from_utf8_lossy(stdout);
     text.lines().any(|line| {
-        let Some((module, folder)) = line
-            .strip_prefix("module ")
-            .and_then(|rest| rest.split_once(' '))
-        else {
+        let parts = line.strip_prefix("package ");
+        let Some((package, folder)) = parts.and_then(|rest| rest.split_once('\t')) else {
             return false;
         };
-        let inside = Path::new(folder).strip_prefix(&suite.layout.src);
-        let is_ours =
-            inside.is_ok_and(|path| !path.components().any(|part| part.as_os_str() == "vendor"));
-        is_ours && suite.project.declared.contains(module)
+        // Behind the name may stand for whose tests it is built once more.
+        let package = package.split(' ').next().unwrap_or(package);
+        is_from_outside(&suite.project, package) && !is_kept(suite, downloads, Path::new(folder))
     })
+}
+
+/// Whether a package belongs to a module that the base requires. What names a longer part of its path wins:
+/// a module of the base's own may lie below one from outside.
+fn is_from_outside(project: &Project, package: &str) -> bool {
+    let is_above = |name: &&String| {
+        let rest = package.strip_prefix(name.as_str());
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    let longest = |names: &BTreeSet<String>| names.iter().filter(is_above).map(String::len).max();
+    longest(&project.declared) > longest(&project.names)
+}
+
+/// Whether a folder is one of those that no patch can change.
+fn is_kept(suite: &Suite, downloads: Option<&Path>, folder: &Path) -> bool {
+    let has = |path: &Path, part: &str| path.components().any(|have| have.as_os_str() == part);
+    let inside = folder.strip_prefix(&suite.layout.src);
+    let is_below = downloads.is_some_and(|downloads| folder.starts_with(downloads));
+    !has(folder, "..") && (is_below || inside.is_ok_and(|path| has(path, "vendor")))
 }
 
 /// Whether go failed because a module is not downloaded.
@@ -245,6 +264,27 @@ mod tests {
             ("", None),
         ] {
             assert_eq!(Told::of(text, "TestA"), told, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_longest_name_tells_where_a_package_comes_from() {
+        let names = |all: &[&str]| all.iter().map(|name| (*name).to_owned()).collect();
+        let project = Project {
+            declared: names(&["a.example/x", "b.example/own/dep"]),
+            names: names(&["b.example/own", "a.example/x/v2"]),
+            ..Project::default()
+        };
+        for (package, expected) in [
+            ("a.example/x", true),
+            ("a.example/x/sub", true),
+            ("a.example/xy", false),
+            ("a.example/x/v2/sub", false),
+            ("b.example/own/dep/sub", true),
+            ("b.example/own", false),
+            ("c.example", false),
+        ] {
+            assert_eq!(is_from_outside(&project, package), expected, "{package}");
         }
     }
 

@@ -22,7 +22,7 @@ impl JsRunner for Jest {
     const VERIFY: &'static str = "npx jest";
     const TESTS: &'static [&'static str] = &["test/", "tests/", "**/__tests__/"];
     // jest's configuration is not read. Babel's is, by the worker that translates the files, and mocks
-    // in `__mocks__` stand in for packages.
+    // in `__mocks__` stand in for packages. What package.json tells Babel is compared by our script.
     const PROTECTED: &'static [&'static str] = &[
         "**/node_modules/",
         "**/jest.config.*",

@@ -12,12 +12,17 @@ use crate::model::outcome::{FailureClass, Outcome, TestId};
 use crate::model::plan::Framework;
 use serde::Deserialize;
 use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The script that says what is missing; each adapter lays it.
 pub(super) const PREFLIGHT: &str = "needs.mjs";
 /// Its text.
 pub(super) const PREFLIGHT_TEXT: &str = include_str!("../runners/node_preflight.mjs");
+/// The script that looks into package.json; each adapter lays it.
+pub(super) const SCOPE: &str = "scope.cjs";
+/// Its text.
+pub(super) const SCOPE_TEXT: &str = include_str!("../runners/js_scope.cjs");
 const EXTENSIONS: [&str; 6] = ["js", "mjs", "cjs", "ts", "mts", "cts"];
 
 /// The interpreter.
@@ -108,6 +113,32 @@ pub(super) fn list(
     } else {
         Err(Unlistable(faults))
     }
+}
+
+/// Folders of installed packages. `prepare` leaves them above the tree, where no patch can reach them. Where
+/// the repository holds them itself they are protected.
+pub(super) fn modules(suite: &Suite) -> Vec<PathBuf> {
+    let src = &suite.layout.src;
+    let mut modules = vec![src.with_file_name("node_modules")];
+    if suite.project.tracks_node_modules {
+        modules.push(src.join("node_modules"));
+    }
+    modules
+}
+
+/// What [`SCOPE`] has to know.
+pub(super) fn scope(suite: &Suite) -> serde_json::Value {
+    let folders = suite.files.iter().map(|file| suite.inside(&file.path));
+    let folders: BTreeSet<PathBuf> = folders
+        .filter_map(|file| file.parent().map(Path::to_owned))
+        .collect();
+    serde_json::json!({
+        "root": suite.layout.src.to_string_lossy(),
+        "modules": modules(suite),
+        "folders": folders,
+        "names": suite.project.names,
+        "babel": suite.project.babel,
+    })
 }
 
 /// Asks what is missing: of what the base's own tests need, and of `packages`.

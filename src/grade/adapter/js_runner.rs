@@ -53,17 +53,12 @@ impl<R: JsRunner> Js<R> {
         let mut call = suite.call(argv, ids, suite.timeout());
         call.channel = true;
         let inside = |path: &str| suite.inside(path).to_string_lossy().into_owned();
-        // `prepare` leaves packages above the tree, where no patch can reach them. Where the repository
-        // holds them itself they are protected.
-        let mut modules = vec![layout.src.with_file_name("node_modules")];
-        if suite.project.tracks_node_modules {
-            modules.push(layout.src.join("node_modules"));
-        }
         call.stdin = serde_json::json!({
             "nonce": call.nonce,
             "root": layout.src.to_string_lossy(),
             "scratch": layout.scratch.to_string_lossy(),
-            "modules": modules,
+            "modules": js::modules(suite),
+            "scope": js::scope(suite),
             "files": files.iter().map(|file| inside(file)).collect::<Vec<_>>(),
             "first": first.map(inside),
             "options": suite.plan.options,
@@ -106,6 +101,7 @@ impl<R: JsRunner> Adapter for Js<R> {
         let shared = [
             (COMMON, include_str!("../runners/js_common.cjs")),
             (js::PREFLIGHT, js::PREFLIGHT_TEXT),
+            (js::SCOPE, js::SCOPE_TEXT),
         ];
         let all = R::SCRIPTS.iter().chain(&shared);
         all.map(|(name, text)| Script {

@@ -71,6 +71,10 @@ impl Adapter for Node {
                 path: layout.runners.join(js::PREFLIGHT),
                 text: js::PREFLIGHT_TEXT,
             },
+            Script {
+                path: layout.runners.join(js::SCOPE),
+                text: js::SCOPE_TEXT,
+            },
         ]
     }
 
@@ -162,6 +166,7 @@ fn invocation(suite: &Suite, ids: &[TestId], files: &[&str], first: Option<&str>
     call.stdin = serde_json::json!({
         "nonce": call.nonce,
         "root": suite.layout.src.to_string_lossy(),
+        "scope": js::scope(suite),
     })
     .to_string()
     .into_bytes();

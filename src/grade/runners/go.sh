@@ -1,4 +1,4 @@
-# build BINARY CACHE GO FLAG…   makes the test binary of the package in this folder, and prints the module
+# build BINARY CACHE GO FLAG…   makes the test binary of the package in this folder, and prints the name
 #                               and the folder of every package in it
 # run BINARY ARGUMENT…          runs it
 # Standard input holds the mark of our records; descriptor 3 takes them. Neither is open in what is
@@ -21,7 +21,7 @@ if [ "$mode" = build ]; then
   "$go" test -c -o "$binary" "$@" . 3>&-
   status=$?
   if [ "$status" = 0 ]; then
-    "$go" list -deps -test -f '{{with .Module}}module {{.Path}} {{$.Dir}}{{end}}' "$@" . 3>&-
+    "$go" list -deps -test -f '{{with .Module}}package {{$.ImportPath}}	{{$.Dir}}{{end}}' "$@" . 3>&-
     status=$?
   fi
   [ ! -f "$binary" ] || record built

@@ -2,6 +2,7 @@
 'use strict';
 const { randomUUID } = require('node:crypto');
 const common = require('./common.cjs');
+const { takesAName, turnsBabel } = require('./scope.cjs');
 const { request, send, end, relative, classify, describe } = common;
 
 // The name of a test that stands between those of the file that was loaded before and the file's own.
@@ -77,6 +78,7 @@ function configuration() {
 function run() {
   const { run: start } = common.from('jest').require('jest');
   send('start');
+  if (takesAName(request.scope) || turnsBabel(request.scope)) send('odd');
   start([
     '--config=' + configuration(), '--ci', '--colors=false', ...request.plugins.map((one) => '--setupFiles=' + one),
     ...request.options, '--runTestsByPath', ...request.files,

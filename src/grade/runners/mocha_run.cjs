@@ -2,6 +2,7 @@
 'use strict';
 const path = require('node:path');
 const common = require('./common.cjs');
+const { takesAName } = require('./scope.cjs');
 // What writes records is not found by looking around in this process.
 for (const file of Object.keys(require.cache)) {
   if (path.dirname(file) === __dirname) delete require.cache[file];
@@ -104,6 +105,7 @@ async function run() {
   }
   const runner = new Mocha(chosen);
   send('start');
+  if (takesAName(request.scope)) send('odd');
   for (const file of request.files) await load(runner, file);
   runner.files = [];
   runner.run(() => {

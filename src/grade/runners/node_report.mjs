@@ -2,9 +2,11 @@
 // of its own, so the code under test is never loaded here.
 import fs from 'node:fs';
 import path from 'node:path';
+import { takesAName } from './scope.cjs';
 
 const request = JSON.parse(fs.readFileSync(0, 'utf8'));
 const root = request.root;
+const bent = takesAName(request.scope);
 let number = 0;
 
 function send(k, fields = {}) {
@@ -65,6 +67,7 @@ export default async function* report(source) {
   const errors = new Map();
   let failed = false;
   send('start');
+  if (bent) send('odd');
   for await (const { type, data } of source) {
     if (type === 'test:stderr' && data?.file) {
       const old = errors.get(data.file) ?? '';

@@ -3,6 +3,7 @@
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import common from './common.cjs';
+import { takesAName } from './scope.cjs';
 
 const { request, send, end, relative, classify, isAssertion, describe } = common;
 // In the order in which they run.
@@ -99,6 +100,7 @@ async function run() {
   const { options } = node.parseCLI(['vitest', 'run', ...request.options]);
   const setupFiles = [...(options.setupFiles ?? []), ...request.plugins];
   send('start');
+  if (takesAName(request.scope)) send('odd');
   const all = { ...options, ...test, setupFiles };
   await node.startVitest('test', [], {
     ...all, config: false, root: request.root, run: true, watch: false, passWithNoTests: false,
