@@ -217,6 +217,56 @@ fn what_the_patch_says_of_the_build_turns_no_test_green() {
 
 #[test]
 #[ignore = "heavy: builds with cmake"]
+fn properties_of_the_sealed_file_are_neither_taken_away_nor_lent_to_other_tests() {
+    // One that has to fail, one of which the output counts; the sentinel is judged by its exit status.
+    let lists = SEALED[0].1.to_owned()
+        + "add_executable(says says.c)\ntarget_link_libraries(says calc)\nadd_test(NAME says COMMAND says)\n\
+           add_test(NAME never COMMAND false)\nset_tests_properties(never PROPERTIES WILL_FAIL ON)\n\
+           set_tests_properties(says PROPERTIES PASS_REGULAR_EXPRESSION \"is 5[.]\")\n";
+    let says = "#include <stdio.h>\n#include \"add.h\"\nint main(void) { printf(\"is %d.\", add(2, 3)); return 0; }\n";
+    let mut sealed = SEALED.to_vec();
+    sealed[0].1 = &lists;
+    sealed.push(("tests/says.c", says));
+    let of = |map: &'static str, patch: &[File<'_>]| {
+        let case = Case {
+            sealed: &sealed,
+            map,
+            ..case()
+        };
+        let judgement = case.grade(patch);
+        (word(&judgement), judgement.reasons)
+    };
+    let all = r#"{"format": 1, "criteria": {"c1": ["tests/CMakeLists.txt > sum",
+        "tests/CMakeLists.txt > zero.7", "tests/CMakeLists.txt > says", "tests/CMakeLists.txt > never"]},
+        "sentinels": ["tests/odd/CMakeLists.txt > odd"]}"#;
+    let bent = |calls: &[&str]| {
+        let tests = "add_subdirectory(tests)\n";
+        let begin = "    cmake_language(DEFER CALL set_tests_properties ";
+        let calls = format!("{begin}{})\n", calls.join(&format!(")\n{begin}")));
+        let set = format!(
+            "macro(add_executable)\n  _add_executable(${{ARGV}})\n  if(\"${{ARGV0}}\" STREQUAL \"says\")\n\
+             {calls}  endif()\nendmacro()\n{tests}"
+        );
+        LISTS.replace(tests, &set)
+    };
+    let lent = "sum zero.7 PROPERTIES WILL_FAIL ON";
+    for said in [
+        "says PROPERTIES PASS_REGULAR_EXPRESSION \"\"",
+        "says PROPERTIES PASS_REGULAR_EXPRESSION .",
+    ] {
+        let lists = bent(&[lent, said]);
+        let (word, why) = of(all, &[("add.c", WRONG), ("CMakeLists.txt", &lists)]);
+        assert_eq!(word, "void", "{said} {why:?}");
+    }
+    let (word, why) = of(all, &[("add.c", WRONG)]);
+    assert_eq!(word, "not accepted", "{why:?}");
+    let other = bent(&["says PROPERTIES LABELS mine"]);
+    let (word, why) = of(all, &[("add.c", GOOD), ("CMakeLists.txt", &other)]);
+    assert_eq!(word, "accepted", "{why:?}");
+}
+
+#[test]
+#[ignore = "heavy: builds with cmake"]
 fn programs_and_lists_swapped_between_two_tests_are_void() {
     // The first test puts programs that say yes to everything in place of the others.
     let yes = |path: &str| {

@@ -20,17 +20,21 @@ pub(super) fn scan(text: &str) -> Vec<String> {
     names
 }
 
+/// A piece of a CMakeLists.txt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Token<'a> {
+pub(super) enum Token<'a> {
     /// Without quotes.
     Word(&'a str),
     /// In quotes or brackets.
     Text(&'a str),
+    /// `(`
     Open,
+    /// `)`
     Close,
 }
 
-fn tokens(text: &str) -> Vec<Token<'_>> {
+/// What a file is made of.
+pub(super) fn tokens(text: &str) -> Vec<Token<'_>> {
     let mut out = Vec::new();
     let mut rest = text;
     while let Some(first) = rest.chars().next() {

@@ -1,6 +1,7 @@
 //! Reads what CMake and ctest leave: the tests that were registered, what was built, and the report of one
 //! test's run.
 
+use super::cmake_properties::{Said, TURNING};
 use super::handed::Told;
 use super::junit_xml;
 use crate::grade::report::{Builder, Fault};
@@ -52,16 +53,9 @@ struct Test {
 #[derive(Deserialize)]
 struct Property {
     name: String,
+    #[serde(default)]
+    value: serde_json::Value,
 }
-
-/// Properties that give an exit status another meaning.
-const TURNING: [&str; 5] = [
-    "WILL_FAIL",
-    "PASS_REGULAR_EXPRESSION",
-    "SKIP_RETURN_CODE",
-    "SKIP_REGULAR_EXPRESSION",
-    "DISABLED",
-];
 
 impl Answer {
     /// The file that registers a test, relative to the root of the tree.
@@ -110,11 +104,7 @@ pub(super) fn made(
                 builder.unknown(&full);
             }
             let text = String::from_utf8_lossy(sealed.text.expose());
-            if test
-                .properties
-                .iter()
-                .any(|property| is_foreign(property, &text))
-            {
+            if !is_as_said(test, &Said::of(&text)) {
                 builder.fault(Fault::NotSealed);
             }
         }
@@ -133,9 +123,13 @@ pub(super) fn made(
     })
 }
 
-/// Whether a property turns a result and the sealed file says nothing of it: then the patch has set it.
-fn is_foreign(property: &Property, text: &str) -> bool {
-    TURNING.contains(&property.name.as_str()) && !text.contains(&property.name)
+/// Whether every property that turns the result of a test is what its sealed file says. Else the patch has
+/// set it, or taken it away.
+fn is_as_said(test: &Test, said: &Said) -> bool {
+    TURNING.iter().all(|property| {
+        let mut have = test.properties.iter().filter(|one| one.name == *property);
+        said.agrees(&test.name, property, have.next().map(|one| &one.value))
+    })
 }
 
 fn lines(bytes: &[u8]) -> BTreeSet<String> {
