@@ -75,6 +75,8 @@ fn subjects() -> Vec<Subject> {
 
 /// The suite as it is inside: neutral paths, programs behind their shims; and what they need.
 fn inside(suite: &Suite) -> (Suite, Vec<Mount>) {
+    // Where a case lays packages above its tree, they are there inside too.
+    let has_packages = suite.layout.src.with_file_name("node_modules").exists();
     let mut suite = suite.clone();
     let mut tools = Tools::default();
     let mut folders = BTreeSet::new();
@@ -101,7 +103,7 @@ fn inside(suite: &Suite) -> (Suite, Vec<Mount>) {
             inside: folder.clone(),
         })
         .collect();
-    if grade_attacks_js::RUNNERS.contains(&suite.plan.framework) {
+    if has_packages {
         mounts.push(Mount::ReadOnly {
             host: grade_attacks_js::modules(),
             inside: "/node_modules".into(),
