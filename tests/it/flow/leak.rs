@@ -26,14 +26,16 @@ const KNOWN: &str = "\
 say() { printf '%s: wanted %s, got %s\\n' \"$name\" \"$want\" \"$got\" >&2; }
 check() { name=$1 want=$2 got=$3; if [ \"$want\" != \"$got\" ]; then say; failed=1; fi; }
 ";
-const BODY: &str = "\
-check small 2 \"$(sh ./calc.sh 5 3)\"
-check large 58 \"$(sh ./calc.sh 70 12)\"
-check below -4 \"$(sh ./calc.sh 3 7)\"
-check none 0 \"$(sh ./calc.sh 9 9)\"
-exit \"${failed:-0}\"
-";
 const HONEST: &str = "echo $(($1 - $2))\n";
+
+/// Twenty-four checks.
+fn body() -> String {
+    let check = |number: u32| {
+        let larger = number + 5;
+        format!("check n{number} {number} \"$(sh ./calc.sh {larger} 5)\"\n")
+    };
+    (0..24).map(check).collect::<String>() + "exit \"${failed:-0}\"\n"
+}
 
 struct Scene {
     world: World,
@@ -48,7 +50,7 @@ impl Scene {
             ("lib.sh", KNOWN),
             ("hangar.toml", CONFIG),
         ]);
-        let test = format!("#!/bin/sh\n{KNOWN}{BODY}");
+        let test = format!("#!/bin/sh\n{KNOWN}{}", body());
         for version in 1..=2 {
             for (path, text) in [("tests/sub.sh", test.as_str()), ("criteria.json", MAP)] {
                 let path = format!("writer/{version}/out/sealed/{path}");
@@ -99,18 +101,24 @@ impl Scene {
 
 #[test]
 fn a_piece_of_the_tests_in_the_patch_ends_the_task() {
-    Scene::new(&[("src/notes.txt", BODY)]).leaks("a long piece of the hidden tests");
+    Scene::new(&[("src/notes.txt", &body())]).leaks("a long piece of the hidden tests");
 }
 
 #[test]
 fn a_piece_of_the_tests_in_what_came_with_the_patch_ends_the_task() {
-    let told = format!("{{\"note\": {:?}}}\n", format!("as it was said:\n{BODY}"));
+    let told = format!(
+        "{{\"note\": {:?}}}\n",
+        format!("as it was said:\n{}", body())
+    );
     Scene::new(&[("out/RESULT.md", &told)]).leaks("a long piece of the hidden tests");
 }
 
 #[test]
 fn what_the_base_holds_and_a_few_equal_lines_are_no_leak() {
-    let own = format!("{KNOWN}{}", BODY.lines().next().unwrap());
+    let own = format!(
+        "{KNOWN}{}",
+        body().lines().take(8).collect::<Vec<_>>().join("\n")
+    );
     let scene = Scene::new(&[("src/own.sh", &own), ("out/RESULT.md", KNOWN)]);
     let (stop, grade) = scene.approved();
     assert!(matches!(stop, Stop::Delivered(_)), "{stop:?}");
