@@ -335,12 +335,12 @@ fn implement(
     let lane = implementer_lane(host, dossier, manifest)?;
     let task = &dossier.history.task;
     delivery::preflight(store, task, &project.config.deliver.branch)?;
-    let used = task.consumed.as_ref().map(|(used, _)| *used);
+    let goes_on = manifest.is_none_or(|manifest| is_in_use(dossier, manifest));
     if let Some(manifest) = manifest {
         consume(host, store, dossier, manifest)?;
     }
     // Using up the approvals says that the stage begins.
-    if manifest == used || manifest.is_none() {
+    if goes_on {
         let rests_on = feedback.into_iter();
         announce(host, store, dossier, Stage::Implementing, rests_on)?;
     }
@@ -358,6 +358,14 @@ fn implement(
     Ok(())
 }
 
+/// Whether approvals of this manifest are in use that a retry did not set aside.
+fn is_in_use(dossier: &Dossier, manifest: Digest) -> bool {
+    let consumed = dossier.history.task.consumed.as_ref();
+    consumed.is_some_and(|(used, approvals)| {
+        *used == manifest && !approvals.iter().any(|one| dossier.is_aside(*one))
+    })
+}
+
 /// Uses up the approvals of a manifest, with their documents attached.
 pub fn consume(
     host: &Host<'_>,
@@ -365,13 +373,7 @@ pub fn consume(
     dossier: &Dossier,
     manifest: Digest,
 ) -> Result<(), Error> {
-    if dossier
-        .history
-        .task
-        .consumed
-        .as_ref()
-        .is_some_and(|(used, _)| *used == manifest)
-    {
+    if is_in_use(dossier, manifest) {
         return Ok(());
     }
     let seal = dossier

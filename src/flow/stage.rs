@@ -346,13 +346,7 @@ pub fn end(approval: &Approval) -> Option<Timestamp> {
 }
 
 fn next_round(dossier: &Dossier, manifest: Digest, settings: &Acceptance) -> Next {
-    // Whose patch it was does not matter: tests that are known are hidden from nobody.
-    let leaked = dossier.grades.iter().find(|held| {
-        let grade = held.value();
-        grade.manifest == manifest && grade.canary_found && !dossier.is_aside(held.digest())
-    });
-    if let Some(grade) = leaked {
-        let grade = grade.digest();
+    if let Some(grade) = leak(dossier, manifest) {
         return Next::Leaked { grade };
     }
     let runs = completed_runs(dossier, Some(manifest));
@@ -402,6 +396,15 @@ fn next_round(dossier: &Dossier, manifest: Digest, settings: &Acceptance) -> Nex
         round: round + 1,
         feedback: Some(settled.digest()),
     }
+}
+
+/// A grade that says that the tests of this version got out. Whose patch it was does not matter, nor
+/// whether the grade was set aside: tests that are known are hidden from nobody.
+pub fn leak(dossier: &Dossier, manifest: Digest) -> Option<Digest> {
+    let grades = dossier.grades.iter();
+    let mut leaks =
+        grades.filter(|held| held.value().manifest == manifest && held.value().canary_found);
+    leaks.next().map(Held::digest)
 }
 
 /// Finished implementations under a manifest, oldest first.

@@ -46,6 +46,15 @@ pub fn grade(
     author: Author<'_>,
     dry: bool,
 ) -> Result<Graded, Error> {
+    if !dry && dossier.is_aside(seal.digest()) {
+        return Err(Error::refused(
+            format!(
+                "version {} of the tests was set aside",
+                seal.value().version
+            ),
+            "grade with the newest version, or try this one with --dry-run",
+        ));
+    }
     let settings = &store.policy.newest().root.acceptance;
     let approvals = match standing(dossier, seal, settings, store.clock.now()) {
         Decision::Approved(approvals) => approvals,

@@ -6,6 +6,7 @@ use crate::model::event::Change;
 use crate::model::ids::TaskId;
 use crate::model::task::{Flow, Stage, State};
 use crate::store::Store;
+use crate::store::dossier::Dossier;
 use crate::store::identity::Identity;
 use crate::store::tasks::TaskHistory;
 use crate::trust::AskPassphrase;
@@ -79,7 +80,10 @@ pub fn retry(
     ask: &mut AskPassphrase<'_>,
 ) -> Result<Acted, Error> {
     if let Some(stage) = from {
-        has_stage(&here.store()?.find_task(task)?, stage)?;
+        let store = here.store()?;
+        let history = store.find_task(task)?;
+        has_stage(&history, stage)?;
+        are_hidden(&store.dossier_of(history)?, stage)?;
     }
     let mut chosen = None;
     let mut acted = act(here, task, ask, |store, history| {
@@ -108,6 +112,23 @@ fn has_stage(history: &TaskHistory, stage: Stage) -> Result<(), Error> {
     Err(flow::Error::refused(
         format!("a plain task has no stage `{stage}`: it has no hidden tests"),
         "its stages are `implementing` and `delivering`",
+    )
+    .into())
+}
+
+/// Refuses a stage that uses tests which got out.
+fn are_hidden(dossier: &Dossier, stage: Stage) -> Result<(), Error> {
+    let last = dossier.seals.last();
+    let uses = last.is_some_and(|seal| {
+        let aside = stage::set_aside(dossier, stage).contains(&seal.digest());
+        !aside && stage::leak(dossier, seal.digest()).is_some()
+    });
+    if !uses {
+        return Ok(());
+    }
+    Err(flow::Error::refused(
+        "the hidden tests of the newest version got out",
+        "retry without --from: then new ones are written",
     )
     .into())
 }

@@ -96,6 +96,18 @@ impl Scene {
         let (from, aside) = stage::resumption(&dossier, settings, store.clock.now());
         assert_eq!(from, Stage::Writing);
         assert!(aside.contains(&dossier.seals[0].digest()));
+        // Setting the grade aside does not hide the tests again.
+        let from_later = stage::set_aside(&dossier, Stage::Implementing);
+        let retry = hangar::model::event::Change::Retry {
+            from: Stage::Implementing,
+            set_aside: from_later,
+        };
+        let person = self.world.person(&store);
+        store
+            .change_task(&self.id, &person, |_| Ok(vec![retry.clone()]))
+            .unwrap();
+        let stop = self.drive();
+        assert!(matches!(stop, Stop::Leaked), "{stop:?}");
     }
 }
 

@@ -1,5 +1,6 @@
 //! The acceptance flow on a real repository, with real signatures, sealing and sandboxes.
 
+mod again;
 mod attacks;
 mod bombs;
 mod environment;

@@ -1,0 +1,58 @@
+//! A failed task that is retried from the approval: the new approval is the one that counts.
+
+use super::world::World;
+use hangar::flow::drive::{Agents, Stop, drive};
+use hangar::flow::{stage, verify};
+use hangar::model::approval::Action;
+use hangar::model::event::Change;
+use hangar::model::task::Stage;
+
+const CONFIG: &str = r#"
+format = 1
+[task]
+flow = "test-first"
+[grader]
+framework = "exec"
+tests = ["tests/"]
+[deliver]
+as = "branch"
+branch = "hangar/{key}"
+"#;
+const MAP: &str = r#"{"format": 1, "criteria": {"c1": ["tests/sub.sh"]}, "others": [], "sentinels": [], "notes": ""}"#;
+const TEST: &str = "#!/bin/sh\ntest \"$(sh ./calc.sh 5 3)\" = 2\n";
+
+#[test]
+fn tests_that_were_approved_once_more_are_delivered_with_the_new_approval() {
+    let world = World::new(&[("calc.sh", "echo 0\n"), ("hangar.toml", CONFIG)]);
+    for (path, text) in [("tests/sub.sh", TEST), ("criteria.json", MAP)] {
+        world.script("writer", &format!("writer/1/out/sealed/{path}"), text);
+    }
+    for round in 1..=3 {
+        let path = format!("implementer/{round}/src/calc.sh");
+        world.script("coder", &path, "echo 8\n");
+    }
+    let (host, store) = (world.host(), world.store());
+    let id = world.task(&store, "Subtract", &["calc.sh 5 3 prints 2"]);
+    let run = || drive(&host, &store, &id, None, Agents::Start).unwrap();
+    run();
+    world.decide(&id, Action::Approve, "");
+    let stop = run();
+    assert!(matches!(stop, Stop::GaveUp(_)), "{stop:?}");
+
+    let retry = Change::Retry {
+        from: Stage::AwaitingApproval,
+        set_aside: stage::set_aside(&store.dossier(&id).unwrap(), Stage::AwaitingApproval),
+    };
+    let person = world.person(&store);
+    store
+        .change_task(&id, &person, |_| Ok(vec![retry.clone()]))
+        .unwrap();
+    let stop = run();
+    assert!(matches!(stop, Stop::Waiting { .. }), "{stop:?}");
+    world.decide(&id, Action::Approve, "");
+    world.script("coder", "implementer/1/src/calc.sh", "echo $(($1 - $2))\n");
+    let stop = run();
+    assert!(matches!(stop, Stop::Delivered(_)), "{stop:?}");
+    let report = verify::verify(&store, &id, &[]).unwrap();
+    assert!(report.accepted(), "{report:?}");
+}
