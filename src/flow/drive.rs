@@ -256,7 +256,7 @@ fn step(
             let delivered = delivery::give_up(host, store, dossier, run, grade, &branch)?;
             return Ok(Some(Stop::GaveUp(delivered)));
         }
-        Next::Leaked { .. } => {
+        Next::Leaked => {
             let summary =
                 "hidden tests got out; the result that holds them is on no branch".to_owned();
             end(host, store, dossier, &Change::Fail { summary })?;

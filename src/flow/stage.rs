@@ -74,10 +74,7 @@ pub enum Next {
         grade: Digest,
     },
     /// Hidden tests got out, says a grade: the task fails, and a retry seals new ones.
-    Leaked {
-        /// The grade.
-        grade: Digest,
-    },
+    Leaked,
     /// Too many versions were rejected.
     RejectTask {
         /// How many.
@@ -128,9 +125,7 @@ impl Next {
             Self::Write { .. } => Some(Stage::Writing),
             Self::AwaitApproval { .. } => Some(Stage::AwaitingApproval),
             Self::Implement { .. } => Some(Stage::Implementing),
-            Self::Grade { .. } | Self::GiveUp { .. } | Self::Leaked { .. } => {
-                Some(Stage::Verifying)
-            }
+            Self::Grade { .. } | Self::GiveUp { .. } | Self::Leaked => Some(Stage::Verifying),
             Self::AwaitPatchApproval { .. } | Self::Deliver { .. } => Some(Stage::Delivering),
             Self::Blocked(contradiction) => Some(match contradiction {
                 Contradiction::Seals { .. } | Contradiction::Decisions { .. } => {
@@ -346,8 +341,8 @@ pub fn end(approval: &Approval) -> Option<Timestamp> {
 }
 
 fn next_round(dossier: &Dossier, manifest: Digest, settings: &Acceptance) -> Next {
-    if let Some(grade) = leak(dossier, manifest) {
-        return Next::Leaked { grade };
+    if is_leaked(dossier, manifest) {
+        return Next::Leaked;
     }
     let runs = completed_runs(dossier, Some(manifest));
     let Some(last) = runs.last() else {
@@ -398,13 +393,11 @@ fn next_round(dossier: &Dossier, manifest: Digest, settings: &Acceptance) -> Nex
     }
 }
 
-/// A grade that says that the tests of this version got out. Whose patch it was does not matter, nor
+/// Whether a grade says that the tests of this version got out. Whose patch it was does not matter, nor
 /// whether the grade was set aside: tests that are known are hidden from nobody.
-pub fn leak(dossier: &Dossier, manifest: Digest) -> Option<Digest> {
-    let grades = dossier.grades.iter();
-    let mut leaks =
-        grades.filter(|held| held.value().manifest == manifest && held.value().canary_found);
-    leaks.next().map(Held::digest)
+pub fn is_leaked(dossier: &Dossier, manifest: Digest) -> bool {
+    let mut grades = dossier.grades.iter().map(Held::value);
+    grades.any(|grade| grade.manifest == manifest && grade.canary_found)
 }
 
 /// Finished implementations under a manifest, oldest first.
@@ -473,7 +466,7 @@ pub fn resumption(
     let next = next_open(dossier, settings, now);
     match next {
         Next::GiveUp { .. } => (Stage::Implementing, set_aside(dossier, Stage::Implementing)),
-        Next::RejectTask { .. } | Next::Leaked { .. } => {
+        Next::RejectTask { .. } | Next::Leaked => {
             (Stage::Writing, set_aside(dossier, Stage::Writing))
         }
         next => (next.stage().unwrap_or(Stage::Writing), Vec::new()),

@@ -218,7 +218,7 @@ fn not_now(next: &Next) -> flow::Error {
         Next::Grade { .. }
         | Next::Deliver { .. }
         | Next::GiveUp { .. }
-        | Next::Leaked { .. }
+        | Next::Leaked
         | Next::RejectTask { .. } => (
             "another patch is being accepted",
             "run the task (`hangar run`)",

@@ -121,7 +121,7 @@ fn are_hidden(dossier: &Dossier, stage: Stage) -> Result<(), Error> {
     let last = dossier.seals.last();
     let uses = last.is_some_and(|seal| {
         let aside = stage::set_aside(dossier, stage).contains(&seal.digest());
-        !aside && stage::leak(dossier, seal.digest()).is_some()
+        !aside && stage::is_leaked(dossier, seal.digest())
     });
     if !uses {
         return Ok(());

@@ -136,7 +136,7 @@ impl From<&Next> for NextStep {
             Next::Grade { .. } => Self::Grade,
             Next::AwaitPatchApproval { .. } => Self::ApprovePatch,
             Next::Deliver { .. } => Self::Deliver,
-            Next::GiveUp { .. } | Next::Leaked { .. } => Self::GiveUp,
+            Next::GiveUp { .. } | Next::Leaked => Self::GiveUp,
             Next::RejectTask { .. } => Self::Reject,
             Next::Blocked(
                 Contradiction::Decisions { .. }

@@ -1,23 +1,12 @@
 //! A failed task that is retried from the approval: the new approval is the one that counts.
 
-use super::world::World;
+use super::world::{EXEC as CONFIG, World};
 use hangar::flow::drive::{Agents, Stop, drive};
 use hangar::flow::{stage, verify};
 use hangar::model::approval::Action;
 use hangar::model::event::Change;
 use hangar::model::task::Stage;
 
-const CONFIG: &str = r#"
-format = 1
-[task]
-flow = "test-first"
-[grader]
-framework = "exec"
-tests = ["tests/"]
-[deliver]
-as = "branch"
-branch = "hangar/{key}"
-"#;
 const MAP: &str = r#"{"format": 1, "criteria": {"c1": ["tests/sub.sh"]}, "others": [], "sentinels": [], "notes": ""}"#;
 const TEST: &str = "#!/bin/sh\ntest \"$(sh ./calc.sh 5 3)\" = 2\n";
 

@@ -1,23 +1,11 @@
 //! The whole flow with shell tests: no interpreter but `/bin/sh`.
 
-use super::world::World;
+use super::world::{EXEC as CONFIG, World};
 use crate::common::git::git;
 use hangar::flow::drive::{Agents, Stop, drive};
 use hangar::model::approval::Action;
 use hangar::model::outcome::{Secrecy, Trust};
 use hangar::model::task::{Stage, State};
-
-const CONFIG: &str = r#"
-format = 1
-[task]
-flow = "test-first"
-[grader]
-framework = "exec"
-tests = ["tests/"]
-[deliver]
-as = "branch"
-branch = "hangar/{key}"
-"#;
 
 const TEST: &str = "#!/bin/sh\ntest \"$(sh ./calc.sh 5 3)\" = 2\n";
 const GUARD: &str = "#!/bin/sh\ntest -e calc.sh\n";

@@ -1,7 +1,7 @@
 //! Hidden tests that stand in a patch, or in what came with it: the grade is void, the task ends, and a
 //! retry has new tests written. What an author may know, or says in a few words of its own, is no leak.
 
-use super::world::World;
+use super::world::{EXEC as CONFIG, World};
 use hangar::flow::drive::{Agents, Stop, drive};
 use hangar::flow::{stage, verify, version};
 use hangar::model::approval::Action;
@@ -9,17 +9,6 @@ use hangar::model::grade::Grade;
 use hangar::model::ids::TaskId;
 use hangar::model::task::{Stage, State};
 
-const CONFIG: &str = r#"
-format = 1
-[task]
-flow = "test-first"
-[grader]
-framework = "exec"
-tests = ["tests/"]
-[deliver]
-as = "branch"
-branch = "hangar/{key}"
-"#;
 const MAP: &str = r#"{"format": 1, "criteria": {"c1": ["tests/sub.sh"]}, "others": [], "sentinels": [], "notes": ""}"#;
 /// Part of the base, and of the tests.
 const KNOWN: &str = "\

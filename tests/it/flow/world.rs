@@ -19,6 +19,19 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
+/// A `hangar.toml` for shell tests.
+pub(crate) const EXEC: &str = r#"
+format = 1
+[task]
+flow = "test-first"
+[grader]
+framework = "exec"
+tests = ["tests/"]
+[deliver]
+as = "branch"
+branch = "hangar/{key}"
+"#;
+
 pub(crate) struct World {
     pub(crate) dir: TempDir,
     pub(crate) person: trust::MachineKey,
