@@ -122,9 +122,9 @@ fn of_task(store: &Store, dossier: &Dossier, actor: Option<&Actor>) -> Option<It
             let command = format!("hangar review {short} --patch");
             item(ItemKind::Patch, last, command)
         }),
-        // Which of them stands is for the person: none is offered here.
+        // Which of them stands is for the person: the page lists them with their digests.
         Next::Blocked(_) => can(Act::Adjudicate).then(|| {
-            let command = format!("hangar adjudicate {short} DIGEST --reason TEXT");
+            let command = format!("hangar task show {short}");
             item(ItemKind::Contradiction, last, command)
         }),
         _ if matches!(task.state, State::Failed | State::Rejected) => {

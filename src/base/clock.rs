@@ -18,13 +18,34 @@ pub enum Clock {
     Fixed(Timestamp),
 }
 
+/// [`NOW_VARIABLE`] holds no time.
+#[derive(Debug, thiserror::Error)]
+#[error("{NOW_VARIABLE} holds no RFC 3339 time, such as 2026-01-02T03:04:05Z: `{}`", .0.escape_debug())]
+pub struct NoTime(String);
+
 impl Clock {
-    /// The system clock, unless [`NOW_VARIABLE`] holds a valid time.
+    /// The system clock, unless [`NOW_VARIABLE`] holds a valid time; [`Clock::check`] says at the
+    /// start of a process that what it holds is one.
     pub fn from_env() -> Self {
-        std::env::var(NOW_VARIABLE)
+        Self::named()
             .ok()
-            .and_then(|text| text.parse().ok())
+            .flatten()
             .map_or(Self::System, Self::Fixed)
+    }
+
+    /// Refuses a process whose [`NOW_VARIABLE`] holds something else than a time.
+    pub fn check() -> Result<(), NoTime> {
+        Self::named().map(drop)
+    }
+
+    fn named() -> Result<Option<Timestamp>, NoTime> {
+        let set = std::env::var_os(NOW_VARIABLE);
+        let Some(text) = set.filter(|text| !text.is_empty()) else {
+            return Ok(None);
+        };
+        let text = text.to_string_lossy();
+        let time = text.parse().map_err(|_| NoTime(text.to_string()))?;
+        Ok(Some(time))
     }
 
     /// The current time, cut to whole seconds.

@@ -16,6 +16,7 @@ mod words;
 pub use error::CliError;
 pub use exit::ExitStatus;
 
+use crate::base::clock::Clock;
 use crate::base::redact::holds_secret_key;
 use crate::ui::{Printer, Settings};
 use anstream::ColorChoice;
@@ -56,7 +57,8 @@ fn run(args: &[OsString]) -> ExitCode {
         Err(error) => return usage(&error, args),
     };
     let context = Context::new(&cli.global);
-    let status = match commands::run(&context, cli.command) {
+    let clock = Clock::check().map_err(|error| CliError::of(ExitStatus::Usage, error));
+    let status = match clock.and_then(|()| commands::run(&context, cli.command)) {
         Ok(status) => status,
         Err(error) => error.show(&context.printer),
     };

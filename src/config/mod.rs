@@ -67,6 +67,14 @@ pub enum Error {
         /// Where it belongs.
         belongs: &'static str,
     },
+    /// A variable of the environment holds what can't be used.
+    #[error("{variable} {message}")]
+    Variable {
+        /// Its name.
+        variable: &'static str,
+        /// What is wrong, and what is expected.
+        message: &'static str,
+    },
     /// Something needed is not set.
     #[error("{what} is not set; {remedy}")]
     Missing {

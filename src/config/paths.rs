@@ -2,8 +2,8 @@
 
 use super::{Error, env_vars};
 use std::collections::BTreeMap;
-use std::ffi::OsString;
-use std::path::PathBuf;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
 
 /// Variables of the environment, given explicitly so that nothing depends on the process's own.
 pub type Env = BTreeMap<OsString, OsString>;
@@ -21,10 +21,18 @@ pub struct Paths {
 
 impl Paths {
     /// Reads the XDG variables, `HOME` and `HANGAR_CONFIG`. As the specification says, a relative
-    /// path in an XDG variable is ignored.
+    /// path in an XDG variable is ignored; one in `HANGAR_CONFIG`, which nobody sets by accident, is
+    /// refused.
     pub fn from_env(env: &Env) -> Result<Self, Error> {
-        let config_file = match absolute(env, env_vars::HANGAR_CONFIG) {
-            Some(file) => file,
+        let named = env.get(OsStr::new(env_vars::HANGAR_CONFIG));
+        let config_file = match named.filter(|file| !file.is_empty()) {
+            Some(file) if Path::new(file).is_absolute() => PathBuf::from(file),
+            Some(_) => {
+                return Err(Error::Variable {
+                    variable: env_vars::HANGAR_CONFIG,
+                    message: "must be an absolute path",
+                });
+            }
             None => base(env, "XDG_CONFIG_HOME", ".config")?.join("hangar/config.toml"),
         };
         Ok(Self {
@@ -64,7 +72,7 @@ fn base(env: &Env, variable: &str, below_home: &str) -> Result<PathBuf, Error> {
 }
 
 fn absolute(env: &Env, variable: &str) -> Option<PathBuf> {
-    env.get(std::ffi::OsStr::new(variable))
+    env.get(OsStr::new(variable))
         .map(PathBuf::from)
         .filter(|path| path.is_absolute())
 }
@@ -96,6 +104,23 @@ mod tests {
             PathBuf::from("/d/hangar/ab12")
         );
         assert!(paths.repository_data("sha256:../up").is_err());
+    }
+
+    #[test]
+    fn a_configuration_that_is_named_by_half_is_refused() {
+        for named in ["config.toml", "./config.toml"] {
+            let env = env(&[("HOME", "/h"), ("HANGAR_CONFIG", named)]);
+            let error = Paths::from_env(&env).unwrap_err().to_string();
+            assert_eq!(error, "HANGAR_CONFIG must be an absolute path");
+        }
+        for (named, file) in [
+            ("/c.toml", "/c.toml"),
+            ("", "/h/.config/hangar/config.toml"),
+        ] {
+            let env = env(&[("HOME", "/h"), ("HANGAR_CONFIG", named)]);
+            let paths = Paths::from_env(&env).unwrap();
+            assert_eq!(paths.config_file, PathBuf::from(file));
+        }
     }
 
     #[test]

@@ -26,8 +26,9 @@ pub struct Look {
 
 /// Variables that agent programs set for what they start. A decision from such an environment is
 /// refused, whatever key it holds.
-pub const AGENT_VARIABLES: [&str; 8] = [
+pub const AGENT_VARIABLES: [&str; 9] = [
     "HANGAR_EXCHANGE",
+    "AI_AGENT",
     "CLAUDECODE",
     "CLAUDE_CODE_ENTRYPOINT",
     "CODEX_SANDBOX",

@@ -115,8 +115,13 @@ fn check_own(store: &Store, task: &Task, tip: ObjectId, branch: &str) -> Result<
         return Ok(());
     }
     Err(Error::refused(
-        format!("the branch `{branch}` exists and was not made by this task"),
-        "choose another `deliver.branch` in hangar.toml, or rename the branch",
+        format!(
+            "the branch `{branch}` is at {}, which this task did not make",
+            tip.short()
+        ),
+        format!(
+            "keep what is there under another name, then run it again: git branch -m {branch} NAME"
+        ),
     ))
 }
 

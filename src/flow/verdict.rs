@@ -52,7 +52,10 @@ pub fn grade(
                 "version {} of the tests was set aside",
                 seal.value().version
             ),
-            "grade with the newest version, or try this one with --dry-run",
+            format!(
+                "grade with the newest version (leave --version out; `hangar sealed list {}` lists them), or try this one with --dry-run",
+                dossier.id().short()
+            ),
         ));
     }
     let settings = &store.policy.newest().root.acceptance;

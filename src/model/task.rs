@@ -249,6 +249,9 @@ pub enum Refusal {
     /// A value breaks a rule of the format.
     #[error("{0}")]
     Value(String),
+    /// A test-first task that says nothing about acceptance.
+    #[error("a test-first task needs at least one criterion")]
+    NoCriterion,
     /// A creation event that is not first, or a first event that creates nothing.
     #[error("creation must be the first event and only there")]
     Creation,

@@ -318,7 +318,7 @@ fn a_branch_in_the_way_is_found_before_an_agent_works() {
             "hangar",
             "refs/heads/hangar/KAN-80 cannot be created while refs/heads/hangar exists",
         ),
-        ("hangar/KAN-80", "exists and was not made by this task"),
+        ("hangar/KAN-80", "which this task did not make"),
         (
             "hangar/KAN-80/more",
             "cannot be created while refs/heads/hangar/KAN-80/more exists",

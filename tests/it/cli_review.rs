@@ -380,12 +380,18 @@ fn an_approval_against_a_colleague_s_rejection_names_the_way_out() {
     }
     // Which one stands is nobody's proposal.
     let inbox = place.env.hangar(&place.dir, &["inbox"]).success();
-    let command = "hangar adjudicate";
-    let line = inbox.stdout.lines().find(|line| line.contains(command));
-    assert!(
-        line.is_some_and(|line| line.contains(" DIGEST ")),
-        "{inbox}"
-    );
+    assert!(inbox.stdout.contains("hangar task show "), "{inbox}");
+    // Wherever the task is looked at, both documents are there with their digests.
+    for look in [&["task", "show", "KAN-1"][..], &["review", "KAN-1"]] {
+        let page = place.env.hangar(&place.dir, look).success();
+        for one in again["contradicting"].as_array().unwrap() {
+            let digest = &one["document"].as_str().unwrap()[7..19];
+            assert!(page.stdout.contains(digest), "{digest}: {page}");
+        }
+        assert!(page.stdout.contains("hangar adjudicate "), "{page}");
+        assert!(!page.stdout.contains("hangar approve "), "{page}");
+    }
+    place.refused(&["grade", "KAN-1"], 4, "contradict each other");
     // The digest that was printed is the one that the command takes.
     let mut lines = approved.stdout.lines();
     let mine = lines.find(|line| line.contains("approved by alice"));

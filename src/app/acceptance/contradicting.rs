@@ -36,7 +36,7 @@ pub enum Says {
 }
 
 /// Every document of a contradiction that is here.
-pub(super) fn of(dossier: &Dossier, contradiction: &Contradiction) -> Vec<Contradicting> {
+pub(in crate::app) fn of(dossier: &Dossier, contradiction: &Contradiction) -> Vec<Contradicting> {
     let documents = contradiction.documents().iter();
     documents
         .filter_map(|document| one(dossier, *document))

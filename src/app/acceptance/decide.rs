@@ -173,7 +173,11 @@ pub fn approved_already(here: &Here, pending: &Pending) -> Result<Option<Decided
 }
 
 /// The decisions about a version, where they contradict each other.
-fn opposed(store: &Store, dossier: &Dossier, seal: &Held<Manifest>) -> Vec<Contradicting> {
+pub(super) fn opposed(
+    store: &Store,
+    dossier: &Dossier,
+    seal: &Held<Manifest>,
+) -> Vec<Contradicting> {
     let manifest = seal.digest();
     match stage::standing_now(store, dossier, seal) {
         Decision::Contradicted(documents) => {

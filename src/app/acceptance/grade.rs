@@ -3,7 +3,7 @@
 use super::machine::{Watch, host};
 use crate::app::{Error, Here};
 use crate::flow;
-use crate::flow::stage::{self, Decision};
+use crate::flow::stage::{self, Decision, Next};
 use crate::flow::subject::Subject;
 use crate::flow::verdict::{self, Author, Graded};
 use crate::grade::adapter::tests_are_apart;
@@ -193,6 +193,13 @@ fn choose<'a>(
                 format!("the task has no sealed version {version}"),
                 "see `hangar sealed list`",
             ),
+            None if matches!(stage::next_now(store, dossier), Next::Blocked(_)) => {
+                let id = dossier.id().short();
+                flow::Error::refused(
+                    "documents about the hidden tests contradict each other",
+                    format!("see `hangar task show {id}`, then `hangar adjudicate`"),
+                )
+            }
             None => flow::Error::refused(
                 "no version of the hidden tests is approved",
                 "see `hangar review`; --dry-run may use one that is not approved",

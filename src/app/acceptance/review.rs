@@ -1,11 +1,14 @@
 //! `hangar review`: the card that a person reads before they decide.
 
 use super::changes::Changes;
+use super::contradicting::Contradicting;
+use super::decide::opposed;
 use super::pick::{choose, dossier};
 use super::seen::remember;
 use super::transcript::{Turn, transcript};
 use crate::app::{Error, Here, keys, landed, sync};
 use crate::flow;
+use crate::flow::stage;
 use crate::flow::version::{self, Opened};
 use crate::grade::weak::{self, Finding, OnBase};
 use crate::model::digest::Digest;
@@ -41,6 +44,14 @@ pub struct Card {
     /// The newest version, where that is another one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub superseded_by: Option<u32>,
+    /// Decisions about it that contradict each other: nothing goes on until somebody says which stands.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub contradicting: Vec<Contradicting>,
+    /// Versions whose tests got out, says a grade.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub leaked: Vec<u32>,
+    /// Whether the task is over, so that nothing is left to decide.
+    pub ended: bool,
     /// Whether it was sealed after code was seen.
     pub after_code: bool,
     /// The commit that the work starts from.
@@ -174,6 +185,7 @@ pub fn review(here: &Here, wanted: &Wanted, ask: &mut AskPassphrase<'_>) -> Resu
     let paths = shown.iter().map(|file| file.path.as_str());
     remember(&store, dossier.id(), seal.digest(), paths)?;
     let beside = Beside {
+        contradicting: opposed(&store, &dossier, seal),
         shown,
         changes,
         diff,
@@ -299,6 +311,7 @@ struct Beside {
     diff: Option<String>,
     transcript: Option<String>,
     unlanded: Option<String>,
+    contradicting: Vec<Contradicting>,
 }
 
 /// How strong the tests look.
@@ -319,6 +332,13 @@ fn findings(manifest: &Manifest, opened: &Opened) -> Vec<Finding> {
         criteria: &opened.criteria,
         base: &base,
     })
+}
+
+/// The numbers of the versions that are known to have got out.
+fn leaked(dossier: &Dossier) -> Vec<u32> {
+    let got_out = |seal: &&Held<Manifest>| stage::is_leaked(dossier, seal.digest());
+    let seals = dossier.seals.iter().filter(got_out);
+    seals.map(|seal| seal.value().version).collect()
 }
 
 fn card(dossier: &Dossier, seal: &Held<Manifest>, opened: &Opened, beside: Beside) -> Card {
@@ -362,6 +382,9 @@ fn card(dossier: &Dossier, seal: &Held<Manifest>, opened: &Opened, beside: Besid
         manifest: seal.digest(),
         stale: manifest.text != task.text_digest(),
         superseded_by: dossier.superseded_by(seal),
+        contradicting: beside.contradicting,
+        leaked: leaked(dossier),
+        ended: task.state.is_terminal(),
         after_code: manifest.after_code,
         base: manifest.base,
         unlanded: beside.unlanded,

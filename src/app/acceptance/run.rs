@@ -178,7 +178,7 @@ pub fn submit(
     match stage::next_now(&store, &dossier) {
         Next::Implement { .. } => {}
         Next::Enqueue if dossier.history.task.flow == crate::model::task::Flow::Plain => {}
-        other => return Err(not_now(&other).into()),
+        other => return Err(not_now(&other, dossier.id()).into()),
     }
     let signer = here.signer(&store, ask)?;
     let person = Identity::of(&store.policy, &signer)?;
@@ -197,35 +197,74 @@ pub fn submit(
     view(&store, &id, stop)
 }
 
-fn not_now(next: &Next) -> flow::Error {
+/// Why no patch is taken now, and what to do first.
+fn not_now(next: &Next, task: &TaskId) -> flow::Error {
+    let id = task.short();
     let (what, remedy) = match next {
         Next::Enqueue | Next::Write { .. } => (
             "the hidden tests are not there yet",
-            "run the task, or seal tests of your own (`hangar seal`)",
+            format!(
+                "seal tests of your own (`hangar seal {id} --from DIR`), or have them written (`hangar run {id}`)"
+            ),
         ),
         Next::AwaitApproval { .. } => (
             "the hidden tests are not approved yet",
-            "see `hangar review`",
+            format!("see `hangar review {id}`"),
         ),
         Next::Blocked(_) => (
             "documents contradict each other",
-            "see `hangar task show`, then `hangar adjudicate`",
+            format!("see `hangar task show {id}`, then `hangar adjudicate`"),
         ),
         Next::AwaitPatchApproval { .. } => (
             "an accepted patch waits for an approver",
-            "see `hangar review --patch`",
+            format!("see `hangar review {id} --patch`"),
         ),
-        Next::Grade { .. }
-        | Next::Deliver { .. }
-        | Next::GiveUp { .. }
-        | Next::Leaked
-        | Next::RejectTask { .. } => (
-            "another patch is being accepted",
-            "run the task (`hangar run`)",
+        Next::Grade { .. } => (
+            "the patch before has no grade that says anything yet",
+            format!("grade it first: `hangar run {id}`"),
         ),
-        Next::Implement { .. } | Next::Nothing => ("the task has ended", "see `hangar task show`"),
+        Next::Deliver { .. } => (
+            "a patch is accepted already",
+            format!("deliver it: `hangar deliver {id}`"),
+        ),
+        Next::GiveUp { .. } => (
+            "all rounds are used",
+            format!("end the task (`hangar run {id}`), then `hangar task retry {id}`"),
+        ),
+        Next::Leaked => (
+            "the hidden tests got out",
+            format!(
+                "end the task (`hangar run {id}`), then `hangar task retry {id}`: new ones are written"
+            ),
+        ),
+        Next::RejectTask { .. } => (
+            "too many versions of the hidden tests were rejected",
+            format!("end the task (`hangar run {id}`), then `hangar task retry {id}`"),
+        ),
+        Next::Implement { .. } | Next::Nothing => {
+            ("the task has ended", format!("see `hangar task show {id}`"))
+        }
     };
     flow::Error::refused(what, remedy)
+}
+
+/// Why there is nothing to deliver, and what to do first.
+fn nothing_to_deliver(dossier: &Dossier, next: &Next) -> flow::Error {
+    let id = dossier.id().short();
+    let stands = |held: &Held<Grade>| {
+        let grade = held.value();
+        grade.accepted && grade.run.is_none() && !dossier.is_aside(held.digest())
+    };
+    match next {
+        Next::Implement { .. } if dossier.grades.iter().any(stands) => flow::Error::refused(
+            "a grade accepts a patch that nobody has handed in",
+            format!("hand it in, which delivers it: `hangar submit {id} --rev REV`"),
+        ),
+        _ => flow::Error::refused(
+            "there is no accepted result to deliver",
+            format!("see `hangar task show {id}`"),
+        ),
+    }
 }
 
 /// Delivers a result that is accepted.
@@ -237,13 +276,7 @@ pub fn deliver(here: &Here, task: &str, watch: &Watch<'_>) -> Result<RunView, Er
         Next::Nothing if dossier.history.task.delivery.is_some() => {
             return view(&store, dossier.id(), Stop::Ended);
         }
-        _ => {
-            return Err(flow::Error::refused(
-                "there is no accepted result to deliver",
-                "see `hangar task show`",
-            )
-            .into());
-        }
+        other => return Err(nothing_to_deliver(&dossier, &other).into()),
     }
     let host = host(here, &store, watch, None)?;
     let stop = drive(&host, &store, dossier.id(), None, Agents::Refuse)?;
@@ -317,13 +350,15 @@ fn view(store: &Store, id: &TaskId, stop: Stop) -> Result<RunView, Error> {
     Ok(view)
 }
 
-/// The grade that the delivery rests on, else the last one.
+/// The grade that the delivery rests on, else the last one that no retry set aside.
 fn grade_of(dossier: &Dossier) -> Option<&Held<Grade>> {
     let delivery = dossier.history.task.delivery.as_ref();
-    match delivery.and_then(|delivery| delivery.grade) {
-        Some(digest) => dossier.grades.iter().find(|held| held.digest() == digest),
-        None => dossier.grades.last(),
-    }
+    let delivered = delivery.and_then(|delivery| delivery.grade);
+    let counts = |held: &&Held<Grade>| match delivered {
+        Some(digest) => held.digest() == digest,
+        None => !dossier.is_aside(held.digest()),
+    };
+    dossier.grades.iter().rfind(counts)
 }
 
 fn short_branch(full: &str) -> String {

@@ -126,14 +126,30 @@ fn check_stage(store: &Store, dossier: &Dossier) -> Result<(), Error> {
         )
         .into());
     }
-    match stage::next_now(store, dossier) {
-        Next::Enqueue | Next::Write { .. } | Next::AwaitApproval { .. } => Ok(()),
-        _ => Err(flow::Error::refused(
-            "tests can't be sealed in this stage",
-            "see `hangar task show`; `hangar task retry --from writing` begins again",
-        )
-        .into()),
-    }
+    let id = dossier.id().short();
+    let (what, remedy) = match stage::next_now(store, dossier) {
+        Next::Enqueue | Next::Write { .. } | Next::AwaitApproval { .. } => return Ok(()),
+        Next::Nothing => {
+            let state = dossier.history.task.state;
+            let again = matches!(state, State::Failed | State::Rejected);
+            let remedy = if again {
+                format!("begin again: `hangar task retry {id} --from writing`")
+            } else {
+                "tests for more work belong to a new task: `hangar task new`".to_owned()
+            };
+            (
+                format!("the task is {state}, so no tests are sealed for it"),
+                remedy,
+            )
+        }
+        _ => (
+            "the tests of this task are settled, and code is being made against them".to_owned(),
+            format!(
+                "see `hangar task show {id}`; rejecting the tests (`hangar reject {id}`) makes room for others"
+            ),
+        ),
+    };
+    Err(flow::Error::refused(what, remedy).into())
 }
 
 /// The folder's files and map, checked by the rules for a writer's output.

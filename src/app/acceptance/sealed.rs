@@ -6,7 +6,7 @@ use crate::app::{Error, Here, keys};
 use crate::flow;
 use crate::flow::delivery::{MANIFEST_TRAILER, SUITE_TRAILER, TASK_TRAILER};
 use crate::flow::version::Opened;
-use crate::flow::{sealing, version};
+use crate::flow::{decide, sealing, version};
 use crate::git::{BranchCommit, CommitDraft, Expected};
 use crate::model::approval::Action;
 use crate::model::authority::{Act, may};
@@ -170,6 +170,7 @@ pub fn publish(
     branch: Option<&str>,
     ask: &mut AskPassphrase<'_>,
 ) -> Result<Published, Error> {
+    decide::refuse_agents(here.env.keys())?;
     let store = here.store()?;
     let dossier = store.dossier_of(store.find_task(task)?)?;
     let signer = here.signer(&store, ask)?;
@@ -182,7 +183,10 @@ pub fn publish(
     let delivery = state.delivery.as_ref().ok_or_else(|| {
         flow::Error::refused(
             "the task is not delivered yet",
-            "publish the tests after delivery",
+            format!(
+                "publish the tests after delivery; `hangar task show {}` says where it stands",
+                dossier.id().short()
+            ),
         )
     })?;
     let manifest = delivery

@@ -79,9 +79,10 @@ pub fn retry(
     from: Option<Stage>,
     ask: &mut AskPassphrase<'_>,
 ) -> Result<Acted, Error> {
+    let store = here.store()?;
+    let history = store.find_task(task)?;
+    has_ended(&history)?;
     if let Some(stage) = from {
-        let store = here.store()?;
-        let history = store.find_task(task)?;
         has_stage(&history, stage)?;
         are_hidden(&store.dossier_of(history)?, stage)?;
     }
@@ -101,6 +102,20 @@ pub fn retry(
     })?;
     acted.stage = chosen;
     Ok(acted)
+}
+
+/// Refuses a task that needs no retry, and says what goes on with it.
+fn has_ended(history: &TaskHistory) -> Result<(), Error> {
+    let (state, id) = (history.task.state, history.task.id.short());
+    let remedy = match state {
+        State::Failed | State::Rejected => return Ok(()),
+        State::Draft | State::Queued | State::Assigned | State::Working => {
+            format!("`hangar run {id}` goes on with it")
+        }
+        State::Done | State::Deleted => "more work is a new task: `hangar task new`".to_owned(),
+    };
+    let what = format!("only a failed or rejected task is retried; this one is {state}");
+    Err(flow::Error::refused(what, remedy).into())
 }
 
 /// Refuses a stage that the task's flow does not have.

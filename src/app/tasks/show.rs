@@ -1,6 +1,7 @@
 //! `hangar task show`
 
 use super::log::{Entry, entries};
+use crate::app::acceptance::contradicting::{self, Contradicting};
 use crate::app::{Error, Here};
 use crate::flow::stage::{self, Contradiction, Decision, Next};
 use crate::model::digest::Digest;
@@ -68,6 +69,9 @@ pub struct TaskView {
     /// Grades, oldest first.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub grades: Vec<GradeView>,
+    /// Documents of which only one can stand; nothing goes on until somebody says which.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub contradicting: Vec<Contradicting>,
     /// Where the result went.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delivery: Option<DeliveryView>,
@@ -258,6 +262,10 @@ fn view(dossier: &Dossier, settings: &Acceptance, now: Timestamp) -> TaskView {
         worker: task.claim.as_ref().map(|claim| claim.worker.clone()),
         versions: versions(dossier, settings, now),
         grades: dossier.grades.iter().map(grade).collect(),
+        contradicting: match &next {
+            Next::Blocked(contradiction) => contradicting::of(dossier, contradiction),
+            _ => Vec::new(),
+        },
         delivery,
         summary: some(&task.summary),
         timeline: entries(dossier),

@@ -170,7 +170,9 @@ pub(super) fn tell(context: &Context, decided: &Decided, word: &str) {
 /// Says that others decided the opposite, and who gets the task out of it.
 fn contradiction(context: &Context, decided: &Decided) {
     for one in &decided.contradicting {
-        context.printer.line(contradicting(one));
+        context
+            .printer
+            .line(format!("opposed    {}", contradicting(one)));
     }
     let id = decided.id.short();
     let command = format!("hangar adjudicate {id} DIGEST --reason TEXT");

@@ -1,5 +1,6 @@
 //! `hangar review`
 
+use super::run::contradicting;
 use crate::app::acceptance;
 use crate::app::acceptance::changes::Changes;
 use crate::app::acceptance::patch::PatchCard;
@@ -190,7 +191,7 @@ fn turn_text(turn: &Turn) -> String {
 /// The card, wrapped to the terminal, with what it shows of tests as it is.
 fn text(card: &Card, wanted: &Wanted) -> String {
     let mut parts = vec![Printer::wrapped(&head(card).join("\n"))];
-    parts.extend(bodies(card));
+    parts.extend(bodies(card, wanted));
     parts.push(Printer::wrapped(&decisions(card, wanted.tests).join("\n")));
     parts.join("\n") + "\n"
 }
@@ -208,23 +209,7 @@ fn head(card: &Card) -> Vec<String> {
             paint(Label::Id, card.manifest)
         ),
     ];
-    if card.stale {
-        out.push(paint(
-            Label::Attention,
-            "The task's text was edited after these tests were written.",
-        ));
-    }
-    if let Some(newer) = card.superseded_by {
-        let text = format!("Superseded by version {newer}.");
-        out.push(paint(Label::Attention, text));
-    }
-    if card.after_code {
-        out.push(paint(Label::Attention, "Sealed after code was seen."));
-    }
-    if let Some(unlanded) = &card.unlanded {
-        let text = format!("Note: {}.", escape::line(unlanded));
-        out.push(paint(Label::Attention, text));
-    }
+    out.extend(notes(card));
     if !card.mandate.is_empty() {
         out.extend([
             String::new(),
@@ -261,6 +246,45 @@ fn head(card: &Card) -> Vec<String> {
         out.extend(card.findings.iter().map(line));
     }
     rest(card, &mut out);
+    out
+}
+
+/// What a reader must know before they read on.
+fn notes(card: &Card) -> Vec<String> {
+    let mut out = Vec::new();
+    if card.stale {
+        out.push(paint(
+            Label::Attention,
+            "The task's text was edited after these tests were written.",
+        ));
+    }
+    if let Some(newer) = card.superseded_by {
+        let text = format!("Superseded by version {newer}.");
+        out.push(paint(Label::Attention, text));
+    }
+    if !card.contradicting.is_empty() {
+        out.push(paint(
+            Label::Attention,
+            "People decided the opposite about it:",
+        ));
+        let line = |one| format!("  {}", contradicting(one));
+        out.extend(card.contradicting.iter().map(line));
+    }
+    if !card.leaked.is_empty() {
+        let numbers: Vec<_> = card.leaked.iter().map(u32::to_string).collect();
+        let text = format!(
+            "Tests of this task got out (version {}): these must not repeat them.",
+            numbers.join(", ")
+        );
+        out.push(paint(Label::Attention, text));
+    }
+    if card.after_code {
+        out.push(paint(Label::Attention, "Sealed after code was seen."));
+    }
+    if let Some(unlanded) = &card.unlanded {
+        let text = format!("Note: {}.", escape::line(unlanded));
+        out.push(paint(Label::Attention, text));
+    }
     out
 }
 
@@ -386,7 +410,7 @@ fn changed(card: &Card, changes: &Changes, out: &mut Vec<String>) {
 }
 
 /// Files, difference and transcript: never wrapped.
-fn bodies(card: &Card) -> Vec<String> {
+fn bodies(card: &Card, wanted: &Wanted) -> Vec<String> {
     let mut out = Vec::new();
     for file in &card.shown {
         out.extend([
@@ -408,12 +432,16 @@ fn bodies(card: &Card) -> Vec<String> {
             shown.into_owned(),
         ]);
     }
-    if let Some(transcript) = &card.transcript {
-        out.extend([
-            String::new(),
-            paint(Label::Heading, "Transcript"),
-            escape::block(transcript.trim_end()).into_owned(),
-        ]);
+    if wanted.transcript {
+        let shown = match (&card.transcript, &card.writer) {
+            (Some(transcript), _) => escape::block(transcript.trim_end()),
+            (None, Writer::Person { .. }) => "  there is none: a person wrote these tests".into(),
+            (None, Writer::Agent { .. }) => {
+                "  it can't be opened with your key, or it was not kept".into()
+            }
+        };
+        let heading = paint(Label::Heading, "Transcript");
+        out.extend([String::new(), heading, shown.into_owned()]);
     }
     out
 }
@@ -433,6 +461,17 @@ fn decisions(card: &Card, all_shown: bool) -> Vec<String> {
     if !all_shown {
         let read = command(format!("hangar review {id} --tests"));
         out.push(format!("Read the files:  {read}"));
+    }
+    if card.ended {
+        out.push("The task is over: there is nothing left to decide.".into());
+        return out;
+    }
+    if !card.contradicting.is_empty() {
+        let stands = command(format!("hangar adjudicate {id} DIGEST --reason TEXT"));
+        out.push(format!(
+            "Then:            {stands}  (says which decision stands)"
+        ));
+        return out;
     }
     if card.stale {
         let run = command(format!("hangar run {id}"));

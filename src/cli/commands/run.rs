@@ -117,7 +117,8 @@ fn stopped(view: &RunView) -> String {
         }
         Stopped::Contradiction => {
             let mut lines = vec!["waiting    documents contradict each other:".to_owned()];
-            lines.extend(view.contradicting.iter().map(contradicting));
+            let opposed = |one| format!("opposed    {}", contradicting(one));
+            lines.extend(view.contradicting.iter().map(opposed));
             lines.join("\n")
         }
         Stopped::NeedsAgent => "stopped    an implementation is needed".to_owned(),
@@ -155,7 +156,7 @@ fn stopped(view: &RunView) -> String {
     }
 }
 
-/// One of several documents that contradict each other, on a line of its own.
+/// One of several documents that contradict each other: its digest, what it says, who signed it.
 pub(super) fn contradicting(one: &Contradicting) -> String {
     let what = match one.says {
         Says::Approved => "approved by",
@@ -164,7 +165,7 @@ pub(super) fn contradicting(one: &Contradicting) -> String {
         Says::NotAccepted => "grade: not accepted, by",
         Says::Sealed => "version sealed by",
     };
-    format!("opposed    {} {what} {}", one.document.short(), one.by)
+    format!("{} {what} {}", one.document.short(), one.by)
 }
 
 /// What a person types next.

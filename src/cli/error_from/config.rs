@@ -7,7 +7,9 @@ impl From<Error> for CliError {
             Error::Syntax { .. } | Error::Value { .. } => Self::of(ExitStatus::Usage, error).hint(
                 "mend that line; docs/reference/configuration.md lists every key with its values",
             ),
-            Error::Unfit { .. } | Error::NotUserKey { .. } => Self::of(ExitStatus::Usage, error),
+            Error::Unfit { .. } | Error::NotUserKey { .. } | Error::Variable { .. } => {
+                Self::of(ExitStatus::Usage, error)
+            }
             Error::Forbidden { .. } => Self::of(ExitStatus::Refused, error),
             Error::Missing { .. } => Self::of(ExitStatus::Missing, error),
             Error::Read { .. } | Error::Client { .. } => Self::of(ExitStatus::Trouble, error),

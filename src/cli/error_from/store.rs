@@ -56,7 +56,13 @@ impl From<Error> for CliError {
             }
             Error::Refused(ref refusal) => {
                 let status = of_refusal(refusal);
-                Self::of(status, error)
+                let is_bare = matches!(refusal, Refusal::NoCriterion);
+                let shown = Self::of(status, error);
+                if is_bare {
+                    shown.hint("`hangar task edit TASK --criterion TEXT` adds one")
+                } else {
+                    shown
+                }
             }
             Error::NotAllowed { .. } => Self::of(ExitStatus::Refused, error)
                 .hint("`hangar policy show` says who may do what"),
@@ -89,7 +95,7 @@ fn signed_already(new_keys: &[Fingerprint], digest: Digest) -> String {
 /// A value that the format does not take is the caller's mistake; the rest is the task's rules.
 const fn of_refusal(refusal: &Refusal) -> ExitStatus {
     match refusal {
-        Refusal::Value(_) => ExitStatus::Usage,
+        Refusal::Value(_) | Refusal::NoCriterion => ExitStatus::Usage,
         Refusal::Held(_) | Refusal::Lease => ExitStatus::Held,
         Refusal::State { .. }
         | Refusal::Locked { .. }

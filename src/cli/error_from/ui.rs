@@ -16,8 +16,9 @@ impl From<EditorError> for CliError {
         match error {
             EditorError::None => Self::of(ExitStatus::Missing, error)
                 .hint("set EDITOR, or give the text on the command line"),
-            EditorError::Io { .. } => Self::of(ExitStatus::Trouble, error),
-            EditorError::Failed { .. } => Self::of(ExitStatus::Interrupted, error),
+            EditorError::Io { .. } | EditorError::Failed { .. } => {
+                Self::of(ExitStatus::Trouble, error)
+            }
         }
     }
 }

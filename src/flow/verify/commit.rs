@@ -46,7 +46,11 @@ pub(super) fn check(case: &Case<'_>, sheet: &mut Sheet) -> Result<(), Error> {
         }
     }
     let branch = branch(case, delivery, sheet)?;
-    sheet.close(Link, format!("{place} holds the graded result; {branch}"));
+    let result = match delivery.grade {
+        Some(_) => "the graded result",
+        None => "the result",
+    };
+    sheet.close(Link, format!("{place} holds {result}; {branch}"));
     Ok(())
 }
 

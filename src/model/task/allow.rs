@@ -89,9 +89,7 @@ impl Task {
     fn allows_enqueue(&self) -> Result<(), Refusal> {
         self.in_state(&[State::Draft], "be enqueued")?;
         if self.flow == Flow::TestFirst && self.criteria.is_empty() {
-            return Err(Refusal::Value(
-                "a test-first task needs at least one criterion".into(),
-            ));
+            return Err(Refusal::NoCriterion);
         }
         Ok(())
     }

@@ -6,7 +6,9 @@ use crate::app::tasks::show::{
 };
 use crate::base::words::count;
 use crate::cli::args::TaskArg;
+use crate::cli::commands::run::contradicting;
 use crate::cli::{CliError, ExitStatus, context::Context};
+use crate::model::task::{Flow, State};
 use crate::ui::{Label, escape, paint};
 use clap::Args;
 
@@ -67,6 +69,11 @@ fn text(view: &TaskView) -> String {
     if !view.grades.is_empty() {
         section(&mut out, "Grades");
         out.extend(view.grades.iter().map(grade));
+    }
+    if !view.contradicting.is_empty() {
+        section(&mut out, "Contradicting, one of them must stand");
+        let line = |one| format!("  {}", contradicting(one));
+        out.extend(view.contradicting.iter().map(line));
     }
     section(&mut out, "Timeline");
     let names = view.timeline.iter().map(|entry| entry.by.as_str().len());
@@ -233,10 +240,12 @@ pub(super) fn line(entry: &Entry, names: usize, out: &mut Vec<String>) {
 fn next_command(view: &TaskView) -> Option<String> {
     let id = view.id.short();
     Some(match view.next {
+        NextStep::Nothing if matches!(view.state, State::Failed | State::Rejected) => {
+            format!("hangar task retry {id}")
+        }
+        NextStep::Nothing if view.delivery.is_some() => format!("hangar verify {id}"),
         NextStep::Nothing => return None,
-        NextStep::Enqueue
-            if view.criteria.is_empty() && view.flow == crate::model::task::Flow::TestFirst =>
-        {
+        NextStep::Enqueue if view.criteria.is_empty() && view.flow == Flow::TestFirst => {
             format!("hangar task edit {id}")
         }
         NextStep::Approve => format!("hangar review {id}"),

@@ -1,0 +1,161 @@
+//! What a person is told to do next is what can be done next. Needs a sandbox.
+
+use crate::cli_flow::Place;
+use crate::common::{Ran, TestEnv};
+
+const RIGHT: &str = "echo $(($1 - $2))\n";
+const WRONG: &str = "echo $(($1 + $2))\n";
+
+fn ran(place: &Place, args: &[&str]) -> Ran {
+    place.env.hangar(&place.dir, args)
+}
+
+/// The task's own id as messages shorten it.
+fn id(place: &Place) -> String {
+    let task = place.json("task-show", &["task", "show", "KAN-1"], 0);
+    task["id"].as_str().unwrap()[..8].to_owned()
+}
+
+/// A message, with its line breaks taken out, names this.
+#[track_caller]
+fn names(ran: &Ran, command: &str) {
+    let said = format!("{}{}", ran.stdout, ran.stderr);
+    let flat = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(flat.contains(command), "`{command}` is not named: {ran}");
+}
+
+#[test]
+fn a_variable_that_cannot_be_used_is_refused_and_an_empty_one_is_none() {
+    let env = TestEnv::new();
+    for (name, value, says) in [
+        (
+            "HANGAR_NOW",
+            "tomorrow",
+            "HANGAR_NOW holds no RFC 3339 time",
+        ),
+        ("HANGAR_CONFIG", "config.toml", "must be an absolute path"),
+    ] {
+        let list = ["config", "list"];
+        let bad = env
+            .hangar_with(env.root(), &list, &[(name, value)], "")
+            .exits(2);
+        assert!(bad.stderr.contains(says), "{bad}");
+    }
+}
+
+#[test]
+fn a_task_without_criteria_says_how_one_is_added() {
+    let place = Place::new();
+    let new = ["task", "new", "Bare", "--key", "KAN-2"];
+    ran(&place, &new).success();
+    let refused = ran(&place, &["task", "enqueue", "KAN-2"]).exits(2);
+    names(&refused, "hangar task edit TASK --criterion TEXT");
+    let edit = ["task", "edit", "KAN-2", "--criterion", "it prints 2"];
+    ran(&place, &edit).success();
+    ran(&place, &["task", "enqueue", "KAN-2"]).success();
+}
+
+#[test]
+fn an_open_task_is_not_retried_and_a_settled_one_takes_no_more_tests() {
+    let place = Place::new();
+    let id = id(&place);
+    let refused = ran(&place, &["task", "retry", "KAN-1"]).exits(4);
+    names(&refused, &format!("hangar run {id}"));
+    place.seal();
+    place.approve();
+    let seal = [
+        "seal",
+        "KAN-1",
+        "--from",
+        "../hidden",
+        "--map",
+        "c1=tests/sub.sh",
+    ];
+    let settled = ran(&place, &seal).exits(4);
+    names(&settled, &format!("hangar reject {id}"));
+    place.commit(RIGHT);
+    ran(&place, &["submit", "KAN-1"]).success();
+    names(&ran(&place, &seal).exits(4), "hangar task new");
+    names(
+        &ran(&place, &["task", "retry", "KAN-1"]).exits(4),
+        "hangar task new",
+    );
+    let card = ran(&place, &["review", "KAN-1", "--transcript"]).success();
+    names(&card, "nothing left to decide");
+    names(&card, "a person wrote these tests");
+    assert!(!card.stdout.contains("hangar approve"), "{card}");
+    let shown = ran(&place, &["task", "show", "KAN-1"]).success();
+    names(&shown, &format!("hangar verify {id}"));
+}
+
+#[test]
+fn a_grade_alone_delivers_nothing_and_says_what_does() {
+    let place = Place::new();
+    let id = id(&place);
+    place.seal();
+    place.approve();
+    names(
+        &ran(&place, &["deliver", "KAN-1"]).exits(4),
+        "no accepted result",
+    );
+    place.commit(RIGHT);
+    ran(&place, &["grade", "KAN-1"]).success();
+    let refused = ran(&place, &["deliver", "KAN-1"]).exits(4);
+    names(&refused, &format!("hangar submit {id} --rev REV"));
+    let submitted = ["submit", "KAN-1", "--rev", "HEAD"];
+    names(&ran(&place, &submitted).success(), "delivered");
+    names(&ran(&place, &["deliver", "KAN-1"]).success(), "delivered");
+}
+
+#[test]
+fn a_retried_task_shows_no_grade_that_was_set_aside() {
+    let place = Place::new();
+    let id = id(&place);
+    place.seal();
+    place.approve();
+    place.commit(WRONG);
+    let submitted = ran(&place, &["submit", "KAN-1"]).exits(1);
+    names(&submitted, "not accepted");
+    ran(&place, &["task", "cancel", "KAN-1"]).success();
+    let shown = ran(&place, &["task", "show", "KAN-1"]).success();
+    names(&shown, &format!("Next: hangar task retry {id}"));
+    let retry = ["task", "retry", "KAN-1", "--from", "awaiting-approval"];
+    ran(&place, &retry).success();
+    let waits = ran(&place, &["run", "KAN-1"]).exits(6);
+    assert!(!waits.stdout.contains("grade "), "{waits}");
+}
+
+#[test]
+fn hidden_tests_are_not_published_in_an_agent_s_environment() {
+    let place = Place::new();
+    place.seal();
+    place.approve();
+    place.commit(RIGHT);
+    ran(&place, &["submit", "KAN-1"]).success();
+    let publish = ["sealed", "publish", "KAN-1"];
+    for name in ["CLAUDECODE", "AI_AGENT"] {
+        let vars = [(name, "1")];
+        let refused = place
+            .env
+            .hangar_with(&place.dir, &publish, &vars, "")
+            .exits(4);
+        names(&refused, "no agent decides");
+    }
+    ran(&place, &publish).success();
+}
+
+#[test]
+fn a_branch_that_moved_on_is_kept_under_another_name() {
+    let place = Place::new();
+    place.seal();
+    place.approve();
+    place.env.git(&place.dir, &["branch", "hangar/KAN-1"]);
+    place.commit(RIGHT);
+    let refused = ran(&place, &["submit", "KAN-1"]).exits(4);
+    let command = "git branch -m hangar/KAN-1 ";
+    names(&refused, command);
+    place
+        .env
+        .git(&place.dir, &["branch", "-m", "hangar/KAN-1", "mine"]);
+    names(&ran(&place, &["deliver", "KAN-1"]).success(), "delivered");
+}
