@@ -81,9 +81,11 @@ pub fn retry(
 ) -> Result<Acted, Error> {
     let store = here.store()?;
     let history = store.find_task(task)?;
-    has_ended(&history)?;
     if let Some(stage) = from {
         has_stage(&history, stage)?;
+    }
+    has_ended(&history)?;
+    if let Some(stage) = from {
         are_hidden(&store.dossier_of(history)?, stage)?;
     }
     let mut chosen = None;

@@ -1,3 +1,5 @@
+//! How errors of the store are shown: exit status and hints.
+
 use crate::cli::{CliError, ExitStatus};
 use crate::model::digest::Digest;
 use crate::model::ids::Fingerprint;
