@@ -423,6 +423,9 @@ fn a_recipient_that_is_no_key_of_the_person_is_said() {
     let log = team.alice().json(&team.first, &["policy", "log"]);
     let changes = &log["versions"][0]["changes"];
     assert_eq!(changes[0], format!("+ recipient of bob: {recipient}"));
+    // Who reads the page sees to whom tests are encrypted besides the keys.
+    let page = team.alice().hangar(&team.first, &["policy", "show"]);
+    assert!(page.stdout.contains(recipient), "{page}");
 }
 
 #[test]

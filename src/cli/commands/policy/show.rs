@@ -86,6 +86,9 @@ fn holders(view: &PolicyView, out: &mut String) {
         for key in &person.keys {
             let _ = writeln!(out, "    {key}");
         }
+        for recipient in &person.recipients {
+            let _ = writeln!(out, "    {}  (age)", escape::line(recipient));
+        }
     }
     let _ = writeln!(out, "\n{}", heading("Machines"));
     for machine in &view.machines {
