@@ -36,6 +36,7 @@ mod evidence_attacks;
 mod evidence_prepare;
 mod evidence_prepare_go;
 mod flow;
+mod fuzz;
 mod git;
 mod grade_attacks_cargo;
 mod grade_attacks_ctest;

@@ -3,7 +3,7 @@
 
 /// How a body ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Body {
+pub enum Body {
     /// There is none.
     None,
     /// After so many bytes.
@@ -14,7 +14,7 @@ pub(super) enum Body {
 
 /// Follows a body as its bytes pass.
 #[derive(Debug)]
-pub(super) struct Framing(State);
+pub struct Framing(State);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
@@ -53,10 +53,11 @@ const MAX_EXTRA: u16 = 4096;
 
 /// The bytes break the rules of the encoding.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Broken;
+pub struct Broken;
 
 impl Framing {
-    pub(super) fn new(body: &Body) -> Self {
+    /// Before the first byte.
+    pub fn new(body: &Body) -> Self {
         Self(match body {
             Body::None | Body::Length(0) => State::Done,
             Body::Length(length) => State::Left(*length),
@@ -64,12 +65,13 @@ impl Framing {
         })
     }
 
-    pub(super) fn is_done(&self) -> bool {
+    /// Whether all of it has passed.
+    pub fn is_done(&self) -> bool {
         self.0 == State::Done
     }
 
     /// How many of `bytes` belong to the body.
-    pub(super) fn feed(&mut self, bytes: &[u8]) -> Result<usize, Broken> {
+    pub fn feed(&mut self, bytes: &[u8]) -> Result<usize, Broken> {
         let mut at = 0;
         while at < bytes.len() && !self.is_done() {
             let rest = &bytes[at..];

@@ -8,20 +8,23 @@ use std::io::Write as _;
 
 /// A request that keeps the rules.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Request {
+pub struct Request {
     /// Where it wants to go. Not yet looked up on the list.
-    pub(super) endpoint: Endpoint,
-    pub(super) kind: Kind,
+    pub endpoint: Endpoint,
+    /// How.
+    pub kind: Kind,
 }
 
+/// What a request asks of the proxy.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub enum Kind {
     /// Everything after the head belongs to the tunnel.
     Connect,
     /// Plain HTTP.
     Plain {
         /// The head to send on.
         head: Vec<u8>,
+        /// Where its body ends.
         body: Body,
         /// It asks for another protocol, such as WebSocket.
         upgrade: bool,
@@ -32,9 +35,11 @@ pub(super) enum Kind {
 
 /// A response head to send on.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Response {
-    pub(super) status: u16,
-    pub(super) head: Vec<u8>,
+pub struct Response {
+    /// Its code.
+    pub status: u16,
+    /// Every byte, the empty line included.
+    pub head: Vec<u8>,
 }
 
 const MAX_HEADERS: usize = 128;
@@ -51,7 +56,7 @@ const HOP_BY_HOP: &[&str] = &[
 ];
 
 /// Reads a request. `None`: more bytes are needed; else the request and the length of its head.
-pub(super) fn request(bytes: &[u8]) -> Result<Option<(Request, usize)>, Reason> {
+pub fn request(bytes: &[u8]) -> Result<Option<(Request, usize)>, Reason> {
     let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
     let mut parsed = httparse::Request::new(&mut headers);
     let length = match parsed.parse(bytes) {
@@ -196,7 +201,7 @@ fn body(version: u8, headers: &Headers<'_, '_>) -> Result<Body, Reason> {
 
 /// Reads a response. `None`: more bytes are needed; else the head to send on and the length of the
 /// one that came.
-pub(super) fn response(bytes: &[u8]) -> Result<Option<(Response, usize)>, Reason> {
+pub fn response(bytes: &[u8]) -> Result<Option<(Response, usize)>, Reason> {
     let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
     let mut parsed = httparse::Response::new(&mut headers);
     let length = match parsed.parse(bytes) {

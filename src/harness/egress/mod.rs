@@ -8,8 +8,8 @@
 //! Docs: `docs/threat-model.md`, "Egress".
 
 mod address;
-mod body;
-mod head;
+pub mod body;
+pub mod head;
 mod record;
 mod relay;
 mod serve;
