@@ -119,6 +119,16 @@ impl Ground {
 
 /// What the base says of itself.
 pub fn project(repo: &Repository, base: ObjectId, plan: &Plan) -> Result<Project, Error> {
+    let globs = Globs::new(&plan.tests)?;
+    in_base(repo, base, |tree| Project::of(plan.framework, &globs, tree))
+}
+
+/// Looks at the files of a base.
+pub fn in_base<T>(
+    repo: &Repository,
+    base: ObjectId,
+    look: impl FnOnce(Tree<'_>) -> T,
+) -> Result<T, Error> {
     let tree = repo.read_commit(base)?.tree;
     let listing = repo.listing(tree)?.listing;
     let paths: Vec<String> = listing
@@ -126,15 +136,10 @@ pub fn project(repo: &Repository, base: ObjectId, plan: &Plan) -> Result<Project
         .filter_map(|(path, _)| String::from_utf8(path.to_vec()).ok())
         .collect();
     let read = |path: &str| repo.blob_at(base, path, 4 << 20).ok().flatten();
-    let globs = Globs::new(&plan.tests)?;
-    Ok(Project::of(
-        plan.framework,
-        &globs,
-        Tree {
-            paths: &paths,
-            read: &read,
-        },
-    ))
+    Ok(look(Tree {
+        paths: &paths,
+        read: &read,
+    }))
 }
 
 /// What hidden tests did on the base.

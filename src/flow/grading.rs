@@ -1,7 +1,7 @@
 //! How a grade is made: steps a to h of `docs/concepts.md`, "How a grade is made".
 
 use super::Error;
-use super::basecheck::project;
+use super::basecheck::{Ground, project};
 use super::bench::{Bench, Ran};
 use super::frozen;
 use super::host::Host;
@@ -179,7 +179,7 @@ impl<'a> Stage<'a> {
         store
             .repo
             .materialise(mixed, &tree, Some(crate::sandbox::owner()))?;
-        let suite = Suite {
+        let mut suite = Suite {
             plan: plan.clone(),
             tools: tooling.toolbox.tools.clone(),
             layout: Layout::default(),
@@ -187,6 +187,7 @@ impl<'a> Stage<'a> {
             project: project(&store.repo, subject.base, plan)?,
             known: opened.ids(),
         };
+        learn(host, store, subject, &mut suite)?;
         let allow_swap = store.policy.newest().root.acceptance.swap_exposed;
         Ok(Self {
             host,
@@ -345,6 +346,25 @@ impl<'a> Stage<'a> {
             .map(|(path, entry)| (path.to_vec(), entry.sha256))
             .collect()
     }
+}
+
+/// Asks the base what the framework compares patched trees with.
+fn learn(
+    host: &Host<'_>,
+    store: &Store,
+    subject: &Subject,
+    suite: &mut Suite,
+) -> Result<(), Error> {
+    let framework = adapter(suite.plan.framework);
+    let calls = framework.ask_base(suite);
+    if calls.is_empty() {
+        return Ok(());
+    }
+    let plan = suite.plan.clone();
+    let ground = Ground::new(host, &store.repo, subject.base, &plan)?;
+    let ran = ground.bench(host, &plan).run(suite, &calls)?;
+    framework.learn(suite, &ran.calls);
+    Ok(())
 }
 
 /// Whether patched code and runner could not reach the supervisor.

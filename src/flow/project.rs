@@ -1,8 +1,10 @@
 //! What `hangar.toml` at the base of a task says about it.
 
 use super::Error;
+use super::basecheck::in_base;
 use crate::config::repository;
 use crate::grade::adapter::adapter;
+use crate::grade::named;
 use crate::model::plan::Plan;
 use crate::model::task::Task;
 use crate::store::Store;
@@ -34,11 +36,12 @@ impl Project {
         let plan = match config.framework() {
             None => None,
             Some(framework) => {
-                let protected: Vec<String> = adapter(framework)
-                    .protected()
-                    .iter()
-                    .map(|glob| (*glob).to_owned())
-                    .collect();
+                let own = adapter(framework).protected().iter();
+                let mut protected: Vec<String> = own.map(|glob| (*glob).to_owned()).collect();
+                let plan = config.to_plan(&protected)?;
+                protected.extend(in_base(&store.repo, task.base, |tree| {
+                    named::patterns(&plan, tree)
+                })?);
                 Some(config.to_plan(&protected)?)
             }
         };

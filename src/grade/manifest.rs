@@ -3,11 +3,14 @@
 //! Used to tell a missing dependency (the environment's fault) from a missing part of the project
 //! (what the patch is there to add). Readers are lenient: what can't be read declares nothing.
 
+mod crates;
 mod names;
+
+pub use crates::Crates;
 
 use crate::grade::protect::Globs;
 use crate::model::plan::Framework;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Largest manifest that is read.
 const MAX_BYTES: usize = 4 << 20;
@@ -76,6 +79,9 @@ pub struct Project {
     pub babel: serde_json::Value,
     /// Whether the repository itself holds a `node_modules` at its root.
     pub tracks_node_modules: bool,
+    /// What cargo says of each package with tests, by its folder, once it was asked
+    /// ([`crate::grade::adapter::Adapter::learn`]). The inner `None`: it could not tell.
+    pub crates: Option<BTreeMap<String, Option<Crates>>>,
 }
 
 impl Project {

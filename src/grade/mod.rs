@@ -12,6 +12,7 @@ pub mod external;
 mod frames;
 pub mod judge;
 pub mod manifest;
+pub mod named;
 pub mod protect;
 pub mod report;
 pub mod shingles;

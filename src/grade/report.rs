@@ -35,6 +35,17 @@ pub enum Fault {
     /// A dependency that the base fetches was built from files of the tree.
     #[error("a dependency was replaced by code of the patch")]
     Replaced,
+    /// It can't be told whether one was.
+    #[error(
+        "it can't be told whether the names that the tests use mean the same code as in the base"
+    )]
+    Names,
+    /// Tests were compiled without checks that they rely on.
+    #[error("the tests were compiled with their checks turned off")]
+    Unchecked,
+    /// A build script told the compiler that the tests' package lies in another folder.
+    #[error("a build script gave the tests another folder than their own")]
+    Moved,
     /// A test was reported more than once.
     #[error("{}", count(*.0, "test was reported more than once", "tests were reported more than once"))]
     Duplicate(usize),

@@ -110,51 +110,6 @@ fn targets_of_the_manifest_do_not_replace_sealed_files() {
 
 #[test]
 #[ignore = "heavy: builds with cargo"]
-fn a_dependency_of_the_tests_is_not_replaced() {
-    let base_manifest = format!("{MANIFEST}[dev-dependencies]\nsame = \"1\"\n");
-    let base = [("Cargo.toml", base_manifest.as_str()), BASE[2]];
-    let sealed = [
-        (
-            "tests/accept.rs",
-            "#[test] fn sum() { same::same!(calc::add(2, 3), 5); }\n",
-        ),
-        SEALED[1],
-    ];
-    let case = Case {
-        base: &base,
-        sealed: &sealed,
-        map: r#"{"format": 1, "criteria": {"c1": ["accept::sum"]}, "sentinels": ["odd::odd"]}"#,
-        ..case()
-    };
-    let manifest = format!("{MANIFEST}[dev-dependencies]\nsame = {{ path = \"same\" }}\n");
-    let fake =
-        "#[macro_export] macro_rules! same { ($a:expr, $b:expr) => { let _ = ($a, $b); } }\n";
-    let package = "[package]\nname = \"same\"\nversion = \"1.0.0\"\nedition = \"2021\"\n";
-    let judgement = case.grade(&[
-        ("src/lib.rs", WRONG),
-        ("Cargo.toml", &manifest),
-        ("same/Cargo.toml", package),
-        ("same/src/lib.rs", fake),
-    ]);
-    assert_eq!(word(&judgement), "void", "{:?}", judgement.reasons);
-}
-
-#[test]
-#[ignore = "heavy: builds with cargo"]
-fn checks_stay_on_whatever_the_profile_says() {
-    let profile = format!(
-        "{MANIFEST}[profile.dev]\ndebug-assertions = false\noverflow-checks = false\n\
-         [profile.test]\ndebug-assertions = false\noverflow-checks = false\n"
-    );
-    let hidden = "pub fn add(a: i32, b: i32) -> i32 { debug_assert!(false); a + b }\n";
-    refused(
-        &[("src/lib.rs", hidden), ("Cargo.toml", &profile)],
-        &["not accepted"],
-    );
-}
-
-#[test]
-#[ignore = "heavy: builds with cargo"]
 fn leaving_early_is_never_a_pass() {
     let exit = "pub fn add(_: i32, _: i32) -> i32 { std::process::exit(0) }\n";
     refused(&[("src/lib.rs", exit)], &["void"]);

@@ -132,6 +132,12 @@ impl Bench {
         ids
     }
 
+    /// Asks the base, which is laid, what patched trees are compared with.
+    fn learn(&mut self) {
+        let done = Self::execute_all(self.adapter().ask_base(&self.suite));
+        self.adapter().learn(&mut self.suite, &done);
+    }
+
     /// Runs tests and reads what they left.
     pub(crate) fn run(&self, ids: &[TestId]) -> RunReport {
         self.finish(ids, self.adapter().run(&self.suite, ids))
@@ -256,6 +262,7 @@ impl Case<'_> {
         (self.tune)(&mut bench.suite);
         bench.lay(&[], true);
         bench.list();
+        bench.learn();
         let criteria = Criteria::parse(self.map.as_bytes(), &["c1".parse().unwrap()]).unwrap();
         (bench, criteria)
     }

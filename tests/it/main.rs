@@ -39,6 +39,7 @@ mod flow;
 mod fuzz;
 mod git;
 mod grade_attacks_cargo;
+mod grade_attacks_crates;
 mod grade_attacks_ctest;
 mod grade_attacks_go;
 mod grade_attacks_js;

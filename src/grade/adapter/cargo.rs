@@ -4,17 +4,18 @@
 //! libtest of a stable toolchain prints text only, from the process under test. What makes up for
 //! it: the binary was built from the sealed file (cargo's JSON names the source), is the same for
 //! every test (its SHA-256, taken before each run), lists exactly the tests that stand in the
-//! source, and text, exit status and the records of the shell around it agree.
+//! source, and text, exit status and the records of the shell around it agree. Before a package is
+//! built, and on the base, cargo says what each crate name in it means.
 
 use super::libtest;
 use super::{Adapter, Listing, Missing, Proposal, Unlistable, rust_scan};
 use crate::grade::call::{Call, End, Layout, Raw, Script, Tool};
-use crate::grade::manifest::Tree;
+use crate::grade::manifest::{Crates, Tree};
 use crate::grade::report::{Builder, Fault, RunReport};
 use crate::grade::suite::Suite;
 use crate::model::outcome::{TestId, Verdict};
 use crate::model::plan::{Framework, Plan};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::time::Duration;
 
@@ -23,6 +24,9 @@ use std::time::Duration;
 pub(super) struct Cargo;
 
 const SCRIPT: &str = "step.sh";
+/// Modes of the script.
+const BUILD: &str = "build";
+const GRAPH: &str = "graph";
 
 /// A sealed file that is an integration test target.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,8 +46,8 @@ impl Adapter for Cargo {
 
     // `.cargo/` names wrappers, runners and flags, and the toolchain file names the compiler.
     // Cargo.toml is left to the patch, since new dependencies are honest work: what it could bend
-    // (`[[test]]` with another path, `harness = false`, a path in place of a fetched dependency) shows
-    // in cargo's JSON and in the list, and profiles are overridden by the environment. build.rs and macros are graded as patched.
+    // (`[[test]]` with another path, `harness = false`, a profile without checks, a path in place of a
+    // fetched dependency) shows in cargo's JSON and in the list. build.rs and macros are graded as patched.
     fn protected(&self) -> &'static [&'static str] {
         &["**/.cargo/", "**/rust-toolchain", "**/rust-toolchain.toml"]
     }
@@ -163,6 +167,30 @@ impl Adapter for Cargo {
         missing
     }
 
+    fn ask_base(&self, suite: &Suite) -> Vec<Call> {
+        let targets = suite.files.iter().filter_map(|file| target(&file.path));
+        let packages: BTreeSet<String> = targets.map(|target| target.package).collect();
+        packages
+            .iter()
+            .map(|package| graph(suite, package))
+            .collect()
+    }
+
+    fn learn(&self, suite: &mut Suite, calls: &[(Call, Raw)]) {
+        let crates = calls.iter().map(|(call, raw)| {
+            let text = String::from_utf8_lossy(&raw.stderr);
+            // What the patch adds, nothing is known of.
+            let is_new = text.contains("manifest path `") && text.contains("` does not exist");
+            let told = if is_new {
+                Some(Crates::default())
+            } else {
+                told(suite, raw)
+            };
+            (package_of(suite, call), told)
+        });
+        suite.project.crates = Some(crates.collect());
+    }
+
     fn list(&self, suite: &Suite) -> Result<Listing, Unlistable> {
         let mut ids: Vec<TestId> = Vec::new();
         let mut names: BTreeMap<String, String> = BTreeMap::new();
@@ -202,16 +230,17 @@ impl Adapter for Cargo {
         }
     }
 
-    /// Builds by package, then for each target its list, then each test.
+    /// Builds by package, after cargo has said what names mean there; then for each target its list, then each test.
     fn run(&self, suite: &Suite, ids: &[TestId]) -> Vec<Call> {
         let targets = targets_of(suite, ids);
         let mut packages: BTreeMap<&str, Vec<&Target>> = BTreeMap::new();
         for target in &targets {
             packages.entry(&target.package).or_default().push(target);
         }
+        // Nothing of the patch runs between the two.
         let mut calls: Vec<Call> = packages
             .iter()
-            .map(|(package, targets)| build(suite, package, targets))
+            .flat_map(|(package, targets)| [graph(suite, package), build(suite, package, targets)])
             .collect();
         for target in &targets {
             calls.push(step(suite, target, &[], &["--list"], suite.share(1)));
@@ -235,15 +264,22 @@ impl Adapter for Cargo {
     fn read(&self, suite: &Suite, ids: &[TestId], calls: &[(Call, Raw)]) -> RunReport {
         let mut builder = Builder::new(ids);
         let targets = targets_of(suite, ids);
-        let builds = calls.iter().filter(|(call, _)| is_build(call));
         let mut built = libtest::Built::default();
-        for (call, raw) in builds {
-            builder.limits(raw);
+        for (call, raw) in calls.iter().filter(|(call, _)| is(call, BUILD)) {
             built.add(suite, call, raw, &targets, &mut builder);
         }
         let mut lists: BTreeMap<&str, usize> = BTreeMap::new();
-        for (call, raw) in calls.iter().filter(|(call, _)| !is_build(call)) {
+        for (call, raw) in calls {
             builder.limits(raw);
+            if is(call, BUILD) {
+                continue;
+            }
+            if is(call, GRAPH) {
+                if let Some(fault) = compare(suite, call, raw, &targets, &built) {
+                    builder.fault(fault);
+                }
+                continue;
+            }
             let Some(target) = target_of(suite, call, &targets) else {
                 builder.fault(Fault::Runner);
                 continue;
@@ -315,8 +351,47 @@ fn target_of<'a>(suite: &Suite, call: &Call, targets: &'a [Target]) -> Option<&'
         .find(|target| suite.inside(&target.path).as_os_str() == source)
 }
 
-fn is_build(call: &Call) -> bool {
-    call.argv.get(2).is_some_and(|mode| mode == "build")
+/// Whether a call is our script in this mode.
+fn is(call: &Call, mode: &str) -> bool {
+    call.argv.get(2).is_some_and(|have| have == mode)
+}
+
+/// The package that a call of cargo is about: where it starts.
+fn package_of(suite: &Suite, call: &Call) -> String {
+    let folder = call.dir.strip_prefix(&suite.layout.src);
+    folder.unwrap_or(&call.dir).to_string_lossy().into_owned()
+}
+
+/// What cargo said of the names in a package.
+fn told(suite: &Suite, raw: &Raw) -> Option<Crates> {
+    let ended = raw.end == End::Exited(0);
+    ended.then(|| Crates::read(&raw.stdout, &suite.layout.src))?
+}
+
+/// Compares what names mean with what they mean in the base, where that was asked.
+fn compare(
+    suite: &Suite,
+    call: &Call,
+    raw: &Raw,
+    targets: &[Target],
+    built: &libtest::Built,
+) -> Option<Fault> {
+    let known = suite.project.crates.as_ref()?;
+    let package = package_of(suite, call);
+    let mut own = targets.iter().filter(|target| target.package == package);
+    // A build that failed fails its tests, whatever names mean.
+    own.find(|target| built.of(target).is_some())?;
+    let (Some(Some(base)), Some(now)) = (known.get(&package), told(suite, raw)) else {
+        return Some(Fault::Names);
+    };
+    // Helpers of the tests may lie anywhere.
+    let texts = suite
+        .files
+        .iter()
+        .filter_map(|file| std::str::from_utf8(file.text.expose()).ok());
+    let words = texts.flat_map(rust_scan::words).collect();
+    now.replaces(base, &package, &suite.project.declared, &words)
+        .then_some(Fault::Replaced)
 }
 
 /// Where the JSON of a package's build is kept between the steps.
@@ -334,8 +409,33 @@ fn script(suite: &Suite, mode: &str, package: &str) -> Vec<OsString> {
     ]
 }
 
+/// Asks cargo what crate names mean in a package, under the features that the plan's options choose.
+fn graph(suite: &Suite, package: &str) -> Call {
+    let mut argv = script(suite, GRAPH, package);
+    argv.push(suite.tools.path("cargo").into());
+    argv.extend(["metadata", "--offline", "--format-version=1"].map(OsString::from));
+    argv.push("--manifest-path".into());
+    argv.push(suite.inside(package).join("Cargo.toml").into());
+    argv.extend(features(&suite.plan.options).map(OsString::from));
+    let mut call = suite.call(argv, &[], suite.timeout().min(Duration::from_secs(120)));
+    environment(suite, &mut call);
+    call.dir = suite.inside(package);
+    call
+}
+
+/// The options that choose features, among those of a build.
+fn features(options: &[String]) -> impl Iterator<Item = &String> {
+    let mut is_value = false;
+    options.iter().filter(move |option| {
+        let takes = is_value;
+        is_value = matches!(option.as_str(), "--features" | "-F");
+        let alone = ["--all-features", "--no-default-features"].contains(&option.as_str());
+        takes || is_value || alone || option.starts_with("--features=") || option.starts_with("-F")
+    })
+}
+
 fn build(suite: &Suite, package: &str, targets: &[&Target]) -> Call {
-    let mut argv = script(suite, "build", package);
+    let mut argv = script(suite, BUILD, package);
     let manifest = suite.inside(package).join("Cargo.toml");
     argv.push(suite.tools.path("cargo").into());
     argv.extend(

@@ -7,7 +7,7 @@ use crate::grade::report::{Builder, Fault};
 use crate::grade::suite::Suite;
 use crate::model::outcome::{FailureClass, Outcome, TestId};
 use serde::Deserialize;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// libtest's exit status when a test failed.
 const FAILED: i32 = 101;
@@ -26,9 +26,26 @@ pub(super) struct Built {
 struct Artifact {
     reason: String,
     #[serde(default)]
-    package_id: String,
+    manifest_path: String,
     target: ArtifactTarget,
+    #[serde(default)]
+    profile: Profile,
     executable: Option<String>,
+}
+
+/// What a build script told cargo.
+#[derive(Deserialize)]
+struct Script {
+    reason: String,
+    env: Vec<(String, String)>,
+}
+
+/// How it was compiled.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Profile {
+    debug_assertions: bool,
+    overflow_checks: bool,
 }
 
 #[derive(Deserialize)]
@@ -80,10 +97,10 @@ impl Built {
             self.lacks_dependencies = true;
             builder.missing("a crate that Cargo.toml declares");
         }
+        if moves(&raw.stdout) {
+            builder.fault(Fault::Moved);
+        }
         for artifact in artifacts(&raw.stdout) {
-            if is_replaced(&artifact.package_id, &suite.project.declared) {
-                builder.fault(Fault::Replaced);
-            }
             if artifact.target.kind != ["test"] {
                 continue;
             }
@@ -104,9 +121,19 @@ impl Built {
                 }
                 continue;
             }
+            // Another package may name this very file as a target of its own.
+            let manifest = suite.inside(&target.package).join("Cargo.toml");
+            if manifest.as_os_str() != artifact.manifest_path.as_str() {
+                builder.fault(Fault::NotSealed);
+                continue;
+            }
             let Some(path) = artifact.executable else {
                 continue;
             };
+            let is_checked = artifact.profile.debug_assertions && artifact.profile.overflow_checks;
+            if !(is_checked || is_unchecked(suite)) {
+                builder.fault(Fault::Unchecked);
+            }
             let digest = records.iter().find_map(|record| match record {
                 Record::Built(digest, have) if *have == path => Some((*digest).to_owned()),
                 _ => None,
@@ -124,20 +151,24 @@ impl Built {
     }
 }
 
-/// Whether a crate that the base takes from outside was built from a folder of the tree.
-fn is_replaced(package: &str, outside: &BTreeSet<String>) -> bool {
-    // `path+file:///src/fake#name@1.0.0`, or `path+file:///src/name#1.0.0`.
-    let Some((path, rest)) = package
-        .strip_prefix("path+")
-        .and_then(|package| package.rsplit_once('#'))
-    else {
-        return false;
-    };
-    let name = match rest.split_once('@') {
-        Some((name, _)) => name,
-        None => path.rsplit('/').next().unwrap_or(path),
-    };
-    outside.contains(name)
+/// Whether a plan turns checks off itself.
+fn is_unchecked(suite: &Suite) -> bool {
+    suite.plan.env.iter().any(|(name, value)| {
+        name.starts_with("CARGO_PROFILE_")
+            && (name.ends_with("_DEBUG_ASSERTIONS") || name.ends_with("_OVERFLOW_CHECKS"))
+            && value == "false"
+    })
+}
+
+/// Whether a build script says that a package lies elsewhere. Tests find their files by that.
+fn moves(stdout: &[u8]) -> bool {
+    let scripts = stdout
+        .split(|byte| *byte == b'\n')
+        .filter(|line| line.len() <= MAX_LINE && line.starts_with(b"{"))
+        .filter_map(|line| serde_json::from_slice::<Script>(line).ok())
+        .filter(|script| script.reason == "build-script-executed");
+    let mut names = scripts.flat_map(|script| script.env.into_iter().map(|(name, _)| name));
+    names.any(|name| matches!(name.as_str(), "CARGO_MANIFEST_DIR" | "CARGO_MANIFEST_PATH"))
 }
 
 /// Artifacts in cargo's JSON. Lines that are no such artifacts are skipped.
@@ -363,25 +394,6 @@ mod tests {
                 Err(Fault::Incomplete),
                 "{text}"
             );
-        }
-    }
-
-    #[test]
-    fn a_crate_of_the_base_that_lies_in_the_tree_is_replaced() {
-        let outside = BTreeSet::from(["serde".to_owned()]);
-        for id in [
-            "path+file:///src/fake#serde@1.0.0",
-            "path+file:///src/serde#1.0.0",
-        ] {
-            assert!(is_replaced(id, &outside), "{id}");
-        }
-        for id in [
-            "registry+https://github.com/rust-lang/crates.io-index#serde@1.0.0",
-            "path+file:///src/own#0.1.0",
-            "path+file:///src/serde#own@0.1.0",
-            "",
-        ] {
-            assert!(!is_replaced(id, &outside), "{id}");
         }
     }
 

@@ -132,6 +132,14 @@ pub trait Adapter: Sync {
         Vec::new()
     }
 
+    /// Calls on the untouched base whose answers [`Adapter::read`] compares a patched tree with.
+    fn ask_base(&self, _suite: &Suite) -> Vec<Call> {
+        Vec::new()
+    }
+
+    /// What the base is, from the answers to [`Adapter::ask_base`].
+    fn learn(&self, _suite: &mut Suite, _calls: &[(Call, Raw)]) {}
+
     /// How the tests of the sealed files are listed.
     fn list(&self, suite: &Suite) -> Result<Listing, Unlistable>;
 

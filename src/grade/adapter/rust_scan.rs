@@ -9,6 +9,17 @@ pub(super) fn scan(text: &str) -> Vec<String> {
     find(&tokens(text))
 }
 
+/// Every word of a file's code.
+pub(super) fn words(text: &str) -> Vec<&str> {
+    tokens(text)
+        .into_iter()
+        .filter_map(|token| match token {
+            Token::Word(word) => Some(word),
+            Token::Mark(_) | Token::Other => None,
+        })
+        .collect()
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Token<'a> {
     Word(&'a str),

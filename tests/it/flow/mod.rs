@@ -3,6 +3,7 @@
 mod again;
 mod attacks;
 mod bombs;
+mod crates;
 mod environment;
 mod exec;
 mod external;
