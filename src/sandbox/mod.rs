@@ -11,11 +11,12 @@ pub mod error;
 pub mod linux;
 pub mod none;
 pub mod probe;
+mod program;
 pub mod spec;
 pub mod toolchain;
 
 pub use error::{Error, Unavailable};
-pub use linux::Linux;
+pub use linux::{Bwrap, Linux};
 pub use none::None;
 pub use probe::Probes;
 
@@ -47,7 +48,7 @@ pub fn launcher_main() -> ExitCode {
     if args.next().is_some_and(|arg| arg == PROBE_COMMAND) {
         return probe::inside::main(args.next().as_deref());
     }
-    linux::launcher_main()
+    linux::launcher_main(args)
 }
 
 /// The program that is started as the launcher: a hangar binary.
@@ -92,7 +93,11 @@ pub trait Provider: Send + Sync {
 
 /// Every provider, in the order of choice. `none` is last and only used when asked for by name.
 pub fn providers(launcher: &Launcher) -> Vec<Box<dyn Provider>> {
-    vec![Box::new(Linux::new(launcher.clone())), Box::new(None)]
+    vec![
+        Box::new(Linux::new(launcher.clone())),
+        Box::new(Bwrap::new(launcher.clone())),
+        Box::new(None),
+    ]
 }
 
 /// The provider of that name.

@@ -8,7 +8,7 @@ use hangar::model::ids::Principal;
 use hangar::model::outcome::{Secrecy, Trust, Verdict};
 use hangar::model::policy::{Actor, MachineRole, Role};
 use hangar::model::task::Stage;
-use hangar::sandbox::probe::{CONFINED, LIMITS, SEALED};
+use hangar::sandbox::probe::LEVELS;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -117,11 +117,7 @@ fn every_stage_and_level_is_explained() {
 #[test]
 fn the_list_of_probes_is_current() {
     let mut out = String::from("\n| for | attempts |\n|---|---|\n");
-    for (trust, names) in [
-        (Trust::Confined, CONFINED),
-        (Trust::Sealed, SEALED),
-        (Trust::SealedLimits, LIMITS),
-    ] {
+    for (names, trust) in LEVELS {
         let names: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
         let _ = writeln!(out, "| `{trust}` | {} |", names.join(", "));
     }

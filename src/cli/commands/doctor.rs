@@ -85,11 +85,14 @@ fn one(check: &Check, out: &mut Vec<String>) {
     }
 }
 
+/// The probe that is no attempt to get out.
+const KERNEL: &str = "kernel";
+
 /// What was tried and how it ended.
 fn attempts(probes: &Probes) -> String {
     let number = |state| {
-        let probes = probes.results.values();
-        probes.filter(|probe| probe.state == state).count()
+        let tried = probes.results.iter().filter(|(name, _)| *name != KERNEL);
+        tried.filter(|(_, probe)| probe.state == state).count()
     };
     let (held, open) = (number(Probe::Held), number(Probe::Open));
     let tried = count(held + open, "attempt", "attempts");
@@ -138,7 +141,18 @@ fn provider(provider: &ProviderView, verbose: bool, out: &mut Vec<String>) {
         out.push("  swap is on: memory of a sandbox could be written to disk".into());
     }
     out.push(format!("  {}", attempts(probes)));
+    if let Some(kernel) = probes.results.get(KERNEL) {
+        let whose = match kernel.state {
+            Probe::Held => "a kernel of its own",
+            Probe::Open => "shares this machine's kernel",
+            Probe::Unmeasured => "the kernel was not seen",
+        };
+        out.push(format!("  {whose}"));
+    }
     for (name, probe) in &probes.results {
+        if name == KERNEL {
+            continue;
+        }
         let (word, label) = match probe.state {
             Probe::Held if !verbose => continue,
             Probe::Held => ("held", Label::Good),

@@ -5,6 +5,8 @@
 //! handed back, to be bounded per process (and the grade then says less).
 
 use super::fault::{Doing as _, Fault};
+use super::sys;
+use super::wire::{Reader, Writer};
 use crate::sandbox::spec::Limits;
 use rustix::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, Dir, Mode, OFlags};
@@ -88,6 +90,42 @@ impl Group {
         }
         let group = (!parts.is_empty()).then_some(Self { parts });
         Ok((group, left))
+    }
+
+    /// Hands the groups to the program that this process becomes: its descriptors stay open, and
+    /// dropping does nothing here any more.
+    pub(super) fn hand_over(self, out: &mut Writer) -> Result<(), Errno> {
+        let parts: Vec<Part> = self.parts;
+        for part in &parts {
+            sys::keep(part.parent.as_fd())?;
+            sys::keep(part.folder.as_fd())?;
+        }
+        out.list(&parts, |out, part| {
+            out.number(u64::from(part.version == Version::Two))
+                .number(part.bounds)
+                .descriptor(&part.parent)
+                .bytes(part.name.as_bytes())
+                .descriptor(&part.folder);
+        });
+        std::mem::forget(parts);
+        Ok(())
+    }
+
+    /// Takes over what [`Self::hand_over`] wrote; none where there was none.
+    pub(super) fn take_over(from: &mut Reader<'_>) -> std::io::Result<Option<Self>> {
+        let parts = from.list(|from| {
+            Ok(Part {
+                version: match from.number()? {
+                    0 => Version::One,
+                    _ => Version::Two,
+                },
+                bounds: from.number()?,
+                parent: from.descriptor()?,
+                name: String::from_utf8_lossy(from.bytes()?).into_owned(),
+                folder: from.descriptor()?,
+            })
+        })?;
+        Ok((!parts.is_empty()).then_some(Self { parts }))
     }
 
     /// Which bounds are held, as bits.

@@ -1,14 +1,13 @@
 //! The encoding of a [`Spec`] and of what the launcher reports, in the terms of [`super::wire`].
 
-use super::wire::{Reader, Receiver, Writer, kind, send};
+use super::wire::{Reader, Writer, expect, kind, send};
 use crate::base::redact::Secret;
 use crate::sandbox::spec::{
     Bridge, Collect, End, Enforced, Hit, LaidFile, Limits, Mount, Network, Spec, Step,
 };
 use std::collections::BTreeMap;
-use std::io;
+use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 fn nanoseconds(duration: Duration) -> u64 {
@@ -16,7 +15,7 @@ fn nanoseconds(duration: Duration) -> u64 {
 }
 
 /// Sends a specification: its head, then one frame per body, so that bodies are never copied.
-pub(super) fn send_spec(socket: &UnixStream, spec: &Spec) -> io::Result<()> {
+pub(super) fn send_spec(mut to: impl Write, spec: &Spec) -> io::Result<()> {
     let mut out = Writer::default();
     out.list(&spec.mounts, |out, mount| {
         let (tag, host, inside) = match mount {
@@ -58,10 +57,10 @@ pub(super) fn send_spec(socket: &UnixStream, spec: &Spec) -> io::Result<()> {
     out.number(spec.stop_on_failure.into())
         .option(spec.deadline.map(nanoseconds));
     let head = Secret::new(out.finish());
-    send(socket, kind::SPEC, head.expose())?;
+    send(&mut to, kind::SPEC, head.expose())?;
     spec.files
         .iter()
-        .try_for_each(|file| send(socket, kind::BODY, file.bytes.expose()))
+        .try_for_each(|file| send(&mut to, kind::BODY, file.bytes.expose()))
 }
 
 fn write_step(out: &mut Writer, step: &Step) {
@@ -80,11 +79,11 @@ fn write_step(out: &mut Writer, step: &Step) {
 }
 
 /// Reads what [`send_spec`] sent.
-pub(super) fn receive_spec(from: &mut Receiver<'_>) -> io::Result<Spec> {
-    let head = from.expect(kind::SPEC)?;
+pub(super) fn receive_spec(from: &mut impl Read) -> io::Result<Spec> {
+    let head = expect(from, kind::SPEC)?;
     let mut spec = read_head(&mut Reader::new(head.payload.expose()))?;
     for file in &mut spec.files {
-        file.bytes = from.expect(kind::BODY)?.payload;
+        file.bytes = expect(from, kind::BODY)?.payload;
     }
     Ok(spec)
 }
@@ -261,7 +260,9 @@ pub(super) fn decode_facts(bytes: &[u8]) -> io::Result<Enforced> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::wire::Receiver;
     use super::*;
+    use std::os::unix::net::UnixStream;
 
     fn full_spec() -> Spec {
         Spec {

@@ -1,20 +1,28 @@
 //! Copies a folder into the sandbox's tmpfs, for kernels that refuse an overlay.
 
 use rustix::fd::OwnedFd;
-use rustix::fs::{AtFlags, Dir, FileType, Gid, Mode, OFlags, Uid};
+use rustix::fs::{AtFlags, Dir, FileType, Gid, Mode, OFlags, Timespec, Timestamps, Uid};
 use rustix::io::Errno;
+use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStrExt as _;
 
 /// Deepest folder that is copied.
 const MAX_DEPTH: usize = 256;
 
 /// Copies regular files, links and folders below `from` into `to`. Links stay links; anything else
-/// is left out.
-pub(super) fn tree(from: &OwnedFd, to: &OwnedFd) -> Result<(), Errno> {
-    copy(from, to, 0)
+/// is left out, and so is what lies at a path of `but`, relative to `from`. A folder that stands
+/// there already is filled.
+pub(super) fn tree(from: &OwnedFd, to: &OwnedFd, but: &BTreeSet<Vec<u8>>) -> Result<(), Errno> {
+    copy(from, to, &[], but, 0)
 }
 
-fn copy(from: &OwnedFd, to: &OwnedFd, depth: usize) -> Result<(), Errno> {
+fn copy(
+    from: &OwnedFd,
+    to: &OwnedFd,
+    at: &[u8],
+    but: &BTreeSet<Vec<u8>>,
+    depth: usize,
+) -> Result<(), Errno> {
     if depth > MAX_DEPTH {
         return Err(Errno::NAMETOOLONG);
     }
@@ -26,16 +34,30 @@ fn copy(from: &OwnedFd, to: &OwnedFd, depth: usize) -> Result<(), Errno> {
         if matches!(name.to_bytes(), b"." | b"..") {
             continue;
         }
+        let path = [at, name.to_bytes()].concat();
+        if but.contains(&path) {
+            continue;
+        }
         let stat = rustix::fs::statat(from, name, AtFlags::SYMLINK_NOFOLLOW)?;
         let mode = Mode::from_raw_mode(stat.st_mode & 0o7777);
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::Directory => {
-                rustix::fs::mkdirat(to, name, Mode::RWXU)?;
+                match rustix::fs::mkdirat(to, name, Mode::RWXU) {
+                    Ok(()) | Err(Errno::EXIST) => {}
+                    Err(errno) => return Err(errno),
+                }
                 let source = rustix::fs::openat(from, name, folder, Mode::empty())?;
                 let target = rustix::fs::openat(to, name, folder, Mode::empty())?;
-                copy(&source, &target, depth + 1)?;
+                copy(
+                    &source,
+                    &target,
+                    &[&path[..], b"/"].concat(),
+                    but,
+                    depth + 1,
+                )?;
                 own(to, name, &stat);
                 rustix::fs::fchmod(&target, mode)?;
+                date(to, name, &stat)?;
             }
             FileType::RegularFile => {
                 let read = OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::RDONLY | OFlags::NONBLOCK;
@@ -48,6 +70,7 @@ fn copy(from: &OwnedFd, to: &OwnedFd, depth: usize) -> Result<(), Errno> {
                     .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
                 own(to, name, &stat);
                 rustix::fs::fchmod(&target, mode)?;
+                date(to, name, &stat)?;
             }
             FileType::Symlink => {
                 let target = rustix::fs::readlinkat(from, name, Vec::new())?;
@@ -59,6 +82,20 @@ fn copy(from: &OwnedFd, to: &OwnedFd, depth: usize) -> Result<(), Errno> {
         }
     }
     Ok(())
+}
+
+/// Keeps the time of the last change: build tools compare it.
+fn date(to: &OwnedFd, name: &std::ffi::CStr, stat: &rustix::fs::Stat) -> Result<(), Errno> {
+    let nanoseconds = i64::try_from(stat.st_mtime_nsec).map_err(|_| Errno::INVAL)?;
+    let time = Timespec {
+        tv_sec: stat.st_mtime,
+        tv_nsec: nanoseconds,
+    };
+    let times = Timestamps {
+        last_access: time,
+        last_modification: time,
+    };
+    rustix::fs::utimensat(to, name, &times, AtFlags::SYMLINK_NOFOLLOW)
 }
 
 /// Keeps the owner where our user namespace knows it; otherwise the copy is the launcher's own.
@@ -91,13 +128,15 @@ mod tests {
         let path = from.path();
         fs::create_dir(path.join("d")).unwrap();
         crate::base::files::write_atomic(&path.join("d/tool"), b"code", 0o755).unwrap();
+        crate::base::files::write_atomic(&path.join("d/left"), b"out", 0o644).unwrap();
         crate::base::files::write_atomic(&path.join("secret"), b"x", 0o600).unwrap();
         symlink("/etc", path.join("link")).unwrap();
         let pipe = path.join("pipe");
         rustix::fs::mknodat(rustix::fs::CWD, &pipe, FileType::Fifo, Mode::RUSR, 0).unwrap();
         fs::set_permissions(path.join("d"), fs::Permissions::from_mode(0o500)).unwrap();
 
-        tree(&open(path), &open(to.path())).unwrap();
+        let but = BTreeSet::from([b"d/left".to_vec()]);
+        tree(&open(path), &open(to.path()), &but).unwrap();
 
         let mode = |name: &str| {
             let meta = fs::symlink_metadata(to.path().join(name)).unwrap();
@@ -111,6 +150,14 @@ mod tests {
         let link = fs::read_link(to.path().join("link")).unwrap();
         assert_eq!(link, Path::new("/etc"));
         assert!(!to.path().join("pipe").exists());
+        assert!(!to.path().join("d/left").exists());
+        let changed = |root: &Path, name: &str| {
+            let meta = fs::symlink_metadata(root.join(name)).unwrap();
+            meta.modified().unwrap()
+        };
+        for name in ["d", "d/tool", "secret"] {
+            assert_eq!(changed(path, name), changed(to.path(), name), "{name}");
+        }
         // So that the folders can be removed by an ordinary user.
         for root in [path, to.path()] {
             fs::set_permissions(root.join("d"), fs::Permissions::from_mode(0o700)).unwrap();

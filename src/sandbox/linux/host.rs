@@ -13,6 +13,7 @@ use crate::sandbox::{Cancel, Event, Launcher, Provider};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
 use std::collections::{BTreeMap, VecDeque};
+use std::ffi::OsString;
 use std::io::{self, Read as _};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
@@ -50,53 +51,11 @@ impl Provider for Linux {
     }
 
     fn version(&self) -> String {
-        let system = rustix::system::uname();
-        format!(
-            "{} linux {}",
-            env!("CARGO_PKG_VERSION"),
-            system.release().to_string_lossy()
-        )
+        version()
     }
 
     fn check(&self) -> Result<(), Unavailable> {
-        let spec = Spec {
-            mounts: Vec::new(),
-            files: Vec::new(),
-            network: Network::None,
-            limits: Limits::default(),
-            inner_domain: true,
-            hash_after: Vec::new(),
-            collect: Vec::new(),
-            steps: vec![Step {
-                argv: vec!["/run/none".into()],
-                env: BTreeMap::new(),
-                dir: "/".into(),
-                stdin: Vec::new(),
-                channel: false,
-                timeout: SLACK,
-                idle: None,
-            }],
-            stop_on_failure: false,
-            deadline: None,
-        };
-        let unavailable = |reason: String| Unavailable {
-            provider: NAME,
-            reason,
-            remedy: "see the other providers".to_owned(),
-        };
-        match self.run(&spec, &Cancel::default(), &mut |_| {}) {
-            Ok(outcome) => match outcome.steps.first().map(|step| step.end) {
-                // Everything was made and only the program is not there.
-                Some(End::NotStarted(libc::ENOENT)) => Ok(()),
-                other => Err(unavailable(format!("a program ended with {other:?}"))),
-            },
-            Err(Error::Unavailable(unavailable)) => Err(unavailable),
-            Err(error) => {
-                let cause = std::error::Error::source(&error)
-                    .map_or_else(String::new, |source| format!(": {source}"));
-                Err(unavailable(format!("{error}{cause}")))
-            }
-        }
+        check(self)
     }
 
     fn probe(&self, spec: &Spec, cancel: &Cancel) -> Result<Probes, Error> {
@@ -109,11 +68,89 @@ impl Provider for Linux {
         cancel: &Cancel,
         events: &mut dyn FnMut(Event),
     ) -> Result<Outcome, Error> {
+        Start {
+            provider: NAME,
+            launcher: &self.launcher,
+            words: &[],
+        }
+        .run(spec, cancel, events)
+    }
+}
+
+/// Version of hangar's supervisor and of the kernel.
+pub(super) fn version() -> String {
+    let system = rustix::system::uname();
+    format!(
+        "{} linux {}",
+        env!("CARGO_PKG_VERSION"),
+        system.release().to_string_lossy()
+    )
+}
+
+/// Whether `provider` works: makes a sandbox and starts in it a program that is not there.
+pub(super) fn check(provider: &dyn Provider) -> Result<(), Unavailable> {
+    let spec = Spec {
+        mounts: Vec::new(),
+        files: Vec::new(),
+        network: Network::None,
+        limits: Limits::default(),
+        inner_domain: true,
+        hash_after: Vec::new(),
+        collect: Vec::new(),
+        steps: vec![Step {
+            argv: vec!["/run/none".into()],
+            env: BTreeMap::new(),
+            dir: "/".into(),
+            stdin: Vec::new(),
+            channel: false,
+            timeout: SLACK,
+            idle: None,
+        }],
+        stop_on_failure: false,
+        deadline: None,
+    };
+    let unavailable = |reason: String| Unavailable {
+        provider: provider.name(),
+        reason,
+        remedy: "see the other providers".to_owned(),
+    };
+    match provider.run(&spec, &Cancel::default(), &mut |_| {}) {
+        Ok(outcome) => match outcome.steps.first().map(|step| step.end) {
+            // Everything was made and only the program is not there.
+            Some(End::NotStarted(libc::ENOENT)) => Ok(()),
+            other => Err(unavailable(format!("a program ended with {other:?}"))),
+        },
+        Err(Error::Unavailable(unavailable)) => Err(unavailable),
+        Err(error) => {
+            let cause = std::error::Error::source(&error)
+                .map_or_else(String::new, |source| format!(": {source}"));
+            Err(unavailable(format!("{error}{cause}")))
+        }
+    }
+}
+
+/// How a launcher is started for a provider.
+pub(super) struct Start<'a> {
+    pub(super) provider: &'static str,
+    pub(super) launcher: &'a Launcher,
+    /// What follows the hidden subcommand.
+    pub(super) words: &'a [OsString],
+}
+
+impl Start<'_> {
+    /// Runs `spec` to its end. When this returns, also with an error, the launcher is gone.
+    pub(super) fn run(
+        &self,
+        spec: &Spec,
+        cancel: &Cancel,
+        events: &mut dyn FnMut(Event),
+    ) -> Result<Outcome, Error> {
         let (ours, theirs) = UnixStream::pair().map_err(Error::Start)?;
         let mut command = process::command(&self.launcher.program);
         command
             .arg0("sandbox")
             .arg(super::super::LAUNCHER_COMMAND)
+            .args(self.words)
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             .stdout(Stdio::null())
             .stderr(Stdio::piped());
@@ -122,6 +159,7 @@ impl Provider for Linux {
         drop(command);
         let channels: Vec<bool> = spec.steps.iter().map(|step| step.channel).collect();
         let mut session = Session {
+            provider: self.provider,
             socket: ours,
             child: Some(child),
             outcome: Outcome::default(),
@@ -138,6 +176,7 @@ impl Provider for Linux {
 }
 
 struct Session {
+    provider: &'static str,
     socket: UnixStream,
     child: Option<Child>,
     outcome: Outcome,
@@ -181,7 +220,7 @@ impl Session {
                 kind::DONE => return Ok(()),
                 kind::FAILED => {
                     let fault = Fault::decode(frame.payload.expose()).map_err(|_| self.lost())?;
-                    return Err(fault.into());
+                    return Err(fault.told(self.provider));
                 }
                 _ => self.take(&frame, events).map_err(|error| {
                     if error.kind() == io::ErrorKind::InvalidData {
@@ -356,25 +395,26 @@ fn show(pending: &mut VecDeque<u8>, bytes: &[u8], error: bool, events: &mut dyn 
     }
 }
 
-impl From<Fault> for Error {
-    fn from(fault: Fault) -> Self {
-        if fault.blocked {
-            return Self::Blocked {
-                what: fault.what,
-                path: fault.path.unwrap_or_default(),
+impl Fault {
+    /// As the caller of `provider` hears it.
+    fn told(self, provider: &'static str) -> Error {
+        if self.blocked {
+            return Error::Blocked {
+                what: self.what,
+                path: self.path.unwrap_or_default(),
             };
         }
-        let source = io::Error::from_raw_os_error(fault.errno);
-        if let Some(remedy) = super::super::check::remedy(&fault.what, fault.errno) {
-            return Self::Unavailable(Unavailable {
-                provider: NAME,
-                reason: format!("cannot {}: {source}", fault.what),
+        let source = io::Error::from_raw_os_error(self.errno);
+        if let Some(remedy) = super::super::check::remedy(&self.what, self.errno) {
+            return Error::Unavailable(Unavailable {
+                provider,
+                reason: format!("cannot {}: {source}", self.what),
                 remedy,
             });
         }
-        Self::Setup {
-            what: fault.what,
-            path: fault.path,
+        Error::Setup {
+            what: self.what,
+            path: self.path,
             source,
         }
     }

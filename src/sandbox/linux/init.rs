@@ -2,13 +2,14 @@
 //!
 //! pid 1 holds no secret, runs no foreign code, has no capability and can't be traced: it starts
 //! the program, reaps, and leaves when the program ends. Its end makes the kernel kill everything
-//! else in the namespace.
+//! else in the namespace. Inside another program's walls it is the same without that number, and
+//! the launcher, which is pid 1 there, kills what is left.
 
 use super::cgroup::{Group, MEMORY, PROCESSES};
 use super::fault::{Doing as _, Fault};
 use super::filter::Filters;
 use super::watch::Watch;
-use super::{inner, sys, tree};
+use super::{Walls, inner, sys, tree};
 use crate::sandbox::spec::{Limits, Mount, Spec, Step};
 use rustix::fd::{AsFd as _, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Gid, Mode, Uid};
@@ -51,6 +52,8 @@ pub(super) struct Ends {
 /// What every step of a sandbox has in common.
 pub(super) struct Common<'spec> {
     pub(super) spec: &'spec Spec,
+    /// Who made the namespaces and mounts.
+    pub(super) walls: Walls,
     /// The tree's root folder.
     pub(super) root: &'spec OwnedFd,
     pub(super) filters: &'spec Filters,
@@ -71,19 +74,24 @@ pub(super) fn main(common: &Common<'_>, step: &Step, ends: &Ends) -> ! {
         Err(fault) => {
             let bytes = fault.encode();
             let length = i32::try_from(bytes.len()).unwrap_or_default();
-            record(&ends.status, FAULT, length);
-            let _ = rustix::io::write(&ends.status, &bytes);
+            // At once: whoever reads the first of it ends us.
+            let whole = [head(FAULT, length).as_slice(), &bytes].concat();
+            let _ = rustix::io::write(&ends.status, &whole);
             1
         }
     };
     sys::leave(status)
 }
 
-fn record(status: &OwnedFd, tag: u8, value: i32) {
+fn head(tag: u8, value: i32) -> [u8; RECORD] {
     let mut bytes = [tag, 0, 0, 0, 0];
     bytes[1..].copy_from_slice(&value.to_le_bytes());
+    bytes
+}
+
+fn record(status: &OwnedFd, tag: u8, value: i32) {
     // Five bytes go into a pipe whole or not at all.
-    let _ = rustix::io::write(status, &bytes);
+    let _ = rustix::io::write(status, &head(tag, value));
 }
 
 fn bits(bits: u64) -> i32 {
@@ -107,12 +115,14 @@ fn start(common: &Common<'_>, step: &Step, ends: &Ends) -> Result<Started, Fault
     sys::close_all_but(&keep).doing("close descriptors")?;
     set_parent_process_death_signal(Some(Signal::KILL)).doing("tie to the launcher")?;
     let watch = match common.fallback.memory {
-        Some(memory) => Some(Watch::new(memory, common.fallback.processes)?),
+        Some(memory) => Some(Watch::new(memory, common.fallback.processes, common.walls)?),
         None => None,
     };
-    own_proc()?;
-    // In our control group, so that it shows as the top.
-    sys::unshare(sys::NEW_CGROUP).doing("make a cgroup namespace")?;
+    if common.walls == Walls::Own {
+        own_proc()?;
+        // In our control group, so that it shows as the top.
+        sys::unshare(sys::NEW_CGROUP).doing("make a cgroup namespace")?;
+    }
     limits(&common.spec.limits, &common.fallback)?;
     drop_privileges(common.become_user)?;
     still_wanted(ends.launcher.as_fd())?;
@@ -184,6 +194,9 @@ fn drop_privileges(become_user: Option<tree::Owner>) -> Result<(), Fault> {
             Ok(()) => {}
             // Past the last one that this kernel knows.
             Err(Errno::INVAL) => break,
+            // Whoever made the walls took it away before, or it is past the last one.
+            Err(Errno::PERM)
+                if rustix::thread::capability_is_in_bounding_set(capability) != Ok(true) => {}
             Err(errno) => return Err(errno).doing("drop capabilities"),
         }
     }
@@ -287,7 +300,8 @@ fn prepare(common: &Common<'_>, step: &Step, ends: &Ends) -> Result<Call, Errno>
     Ok(Call { program, argv, env })
 }
 
-fn writable(spec: &Spec) -> impl Iterator<Item = &Path> {
+/// What programs may change, where it exists.
+pub(super) fn writable(spec: &Spec) -> impl Iterator<Item = &Path> {
     let named = spec.mounts.iter().filter_map(|mount| match mount {
         Mount::ReadOnly { .. } => None,
         Mount::ReadWrite { inside, .. } | Mount::Scratch { inside, .. } => Some(inside.as_path()),

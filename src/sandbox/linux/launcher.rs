@@ -10,9 +10,9 @@ use super::filter;
 use super::init::Common;
 use super::step::{self, Ended, Outside};
 use super::wire::{self, Receiver, Writer, kind};
-use super::{codec, inner, lay, pin, sys, tree};
+use super::{Walls, codec, inner, lay, pin, sys, tree};
 use crate::base::redact::Secret;
-use crate::sandbox::spec::{End, Enforced, Network, Spec};
+use crate::sandbox::spec::{End, Enforced, Limits, Network, Spec};
 use rustix::fd::{AsFd as _, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
@@ -25,10 +25,10 @@ use std::time::{Duration, Instant};
 /// The user and group of sandboxed programs when hangar runs as root.
 pub(in crate::sandbox) const NOBODY: u32 = 65_534;
 /// The user and group inside a user namespace.
-const USER: u32 = 1_000;
+pub(super) const USER: u32 = 1_000;
 
 /// Why the launcher stops early.
-enum Stop {
+pub(super) enum Stop {
     /// Something failed; the host process is told.
     Fault(Fault),
     /// Nobody is there to be told.
@@ -41,12 +41,17 @@ impl From<Fault> for Stop {
     }
 }
 
-fn gone<E>(_: E) -> Stop {
+pub(super) fn gone<E>(_: E) -> Stop {
     Stop::Gone
 }
 
 /// Runs the launcher on this process's standard input.
-pub(crate) fn main() -> ExitCode {
+pub(super) fn main() -> ExitCode {
+    serve(session)
+}
+
+/// Runs `session` on this process's standard input, and tells the host process why it failed.
+pub(super) fn serve(session: impl FnOnce(&UnixStream) -> Result<(), Stop>) -> ExitCode {
     let Ok(control) = std::io::stdin().as_fd().try_clone_to_owned() else {
         return ExitCode::FAILURE;
     };
@@ -63,10 +68,10 @@ pub(crate) fn main() -> ExitCode {
 
 fn session(control: &UnixStream) -> Result<(), Stop> {
     let identity = isolate()?;
-    let mut receiver = Receiver::new(control);
-    let mut spec = codec::receive_spec(&mut receiver).doing("read the specification")?;
-    drop(receiver);
-    network(control, &spec)?;
+    let mut spec =
+        codec::receive_spec(&mut Receiver::new(control)).doing("read the specification")?;
+    loopback()?;
+    listeners(control, &spec)?;
     sys::set_host_name("localhost").doing("set the host name")?;
     let (group, fallback) = Group::make(&spec.limits)?;
     let tree = tree::build(&spec, identity.files, identity.user_namespace)?;
@@ -76,35 +81,67 @@ fn session(control: &UnixStream) -> Result<(), Stop> {
     spec.files.clear();
     tree::enter(&tree)?;
     pin::make(&pins)?;
-    let landlock = inner::abi();
-    let held = group.as_ref().map_or(0, Group::controllers);
-    let facts = Enforced {
-        other_user: !identity.user_namespace,
-        landlock,
-        memory: held & cgroup::MEMORY != 0,
-        processes: held & cgroup::PROCESSES != 0,
-        cpus: held & cgroup::CPU != 0,
+    let ready = Ready {
+        spec: &spec,
+        walls: Walls::Own,
+        root: &tree.root,
+        group: group.as_ref(),
+        fallback,
+        become_user: identity.become_user,
         copied: tree.copied,
     };
-    wire::send(control, kind::FACTS, &codec::encode_facts(&facts)).map_err(gone)?;
-    let signals = sys::watch_end_signals().doing("watch signals")?;
-    let filters = filter::compile()?;
-    let common = Common {
-        spec: &spec,
-        root: &tree.root,
-        filters: &filters,
-        group: group.as_ref(),
-        become_user: identity.become_user,
-        landlock: landlock > 0,
-        fallback,
-    };
-    let outside = Outside {
-        control,
-        signals: &signals,
-    };
-    steps(&common, &outside)?;
-    read_back(&tree.root, &spec, control)?;
-    wire::send(control, kind::DONE, &[]).map_err(gone)
+    ready.carry_out(control)
+}
+
+/// A sandbox in which everything stands, and nothing has run yet.
+pub(super) struct Ready<'a> {
+    pub(super) spec: &'a Spec,
+    pub(super) walls: Walls,
+    /// The tree's root folder.
+    pub(super) root: &'a OwnedFd,
+    pub(super) group: Option<&'a Group>,
+    /// Bounds that no control group holds.
+    pub(super) fallback: Limits,
+    /// Real user that steps must become.
+    pub(super) become_user: Option<tree::Owner>,
+    /// Whether a scratch folder is a copy.
+    pub(super) copied: bool,
+}
+
+impl Ready<'_> {
+    /// Runs the steps, reads back what they left, and reports all of it.
+    pub(super) fn carry_out(self, control: &UnixStream) -> Result<(), Stop> {
+        let landlock = inner::abi();
+        let held = self.group.map_or(0, Group::controllers);
+        let facts = Enforced {
+            other_user: self.become_user.is_some(),
+            landlock,
+            memory: held & cgroup::MEMORY != 0,
+            processes: held & cgroup::PROCESSES != 0,
+            cpus: held & cgroup::CPU != 0,
+            copied: self.copied,
+        };
+        wire::send(control, kind::FACTS, &codec::encode_facts(&facts)).map_err(gone)?;
+        let signals = sys::watch_end_signals().doing("watch signals")?;
+        let filters = filter::compile()?;
+        let common = Common {
+            spec: self.spec,
+            walls: self.walls,
+            root: self.root,
+            filters: &filters,
+            group: self.group,
+            become_user: self.become_user,
+            landlock: landlock > 0,
+            fallback: self.fallback,
+        };
+        let outside = Outside {
+            control,
+            signals: &signals,
+        };
+        steps(&common, &outside)?;
+        read_back(self.root, self.spec, control)?;
+        wire::send(control, kind::DONE, &[]).map_err(gone)
+    }
 }
 
 /// Who the launcher is, after it left the host's namespaces.
@@ -117,7 +154,8 @@ struct Identity {
     user_namespace: bool,
 }
 
-fn isolate() -> Result<Identity, Fault> {
+/// Ties this process to its parent and away from the terminal, and forbids dumps of its memory.
+pub(super) fn calm() -> Result<(), Fault> {
     // Set before anything else, so that no moment is left in which we could outlive the parent.
     rustix::process::set_parent_process_death_signal(Some(Signal::TERM))
         .doing("tie to the parent")?;
@@ -128,6 +166,11 @@ fn isolate() -> Result<Identity, Fault> {
     // Out of the terminal's reach; a Ctrl-C is for the host process to handle. Fails when we
     // already lead a group.
     let _ = rustix::process::setsid();
+    Ok(())
+}
+
+fn isolate() -> Result<Identity, Fault> {
+    calm()?;
     let (uid, gid) = (
         rustix::process::geteuid().as_raw(),
         rustix::process::getegid().as_raw(),
@@ -171,7 +214,7 @@ fn isolate() -> Result<Identity, Fault> {
 ///
 /// A bound of 0 stops files, but not a dump that is piped to a program; 1 byte stops both. The
 /// filter, inherited as well, leaves nothing in a dump that is made all the same.
-fn forbid_core_dumps() -> Result<(), Errno> {
+pub(super) fn forbid_core_dumps() -> Result<(), Errno> {
     let one = Rlimit {
         current: Some(1),
         maximum: Some(1),
@@ -188,15 +231,19 @@ fn write_proc(path: &str, text: &str) -> Result<(), Errno> {
     rustix::io::write(&file, text.as_bytes()).map(drop)
 }
 
-/// Brings loopback up, and hands a listener for every bridge to the host process: it accepts from
-/// outside, so that nothing of the bridge runs where sandboxed code is.
-fn network(control: &UnixStream, spec: &Spec) -> Result<(), Stop> {
-    let socket = |kind| {
-        rustix::net::socket_with(AddressFamily::INET, kind, SocketFlags::CLOEXEC, None)
-            .doing("make a socket")
-    };
+fn socket(kind: SocketType) -> Result<OwnedFd, Fault> {
+    rustix::net::socket_with(AddressFamily::INET, kind, SocketFlags::CLOEXEC, None)
+        .doing("make a socket")
+}
+
+fn loopback() -> Result<(), Fault> {
     let plain = socket(SocketType::DGRAM)?;
-    sys::loopback_up(plain.as_fd()).doing("bring loopback up")?;
+    sys::loopback_up(plain.as_fd()).doing("bring loopback up")
+}
+
+/// Hands a listener for every bridge to the host process: it accepts from outside, so that nothing
+/// of the bridge runs where sandboxed code is.
+pub(super) fn listeners(control: &UnixStream, spec: &Spec) -> Result<(), Stop> {
     let Network::Bridged(bridges) = &spec.network else {
         return Ok(());
     };

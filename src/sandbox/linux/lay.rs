@@ -128,6 +128,26 @@ pub(super) fn walk(
     }
 }
 
+fn list(folder: &OwnedFd) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::RDONLY;
+    rustix::fs::openat(folder, ".", flags, Mode::empty())
+}
+
+/// Where programs took their own right to read away and we have no more than theirs: gives it back.
+/// Nothing of theirs runs any more, so what stands at `name` is what was looked at.
+fn readable(
+    errno: Errno,
+    folder: &OwnedFd,
+    name: &std::ffi::CStr,
+    stat: &rustix::fs::Stat,
+) -> Result<(), Errno> {
+    if errno != Errno::ACCESS {
+        return Err(errno);
+    }
+    let mode = Mode::from_raw_mode((stat.st_mode & 0o7777) | 0o500);
+    rustix::fs::chmodat(folder, name, mode, AtFlags::empty())
+}
+
 struct Walker<'see> {
     entries: usize,
     see: &'see mut dyn FnMut(&[u8], Found) -> Done,
@@ -138,9 +158,7 @@ impl Walker<'_> {
         if depth > MAX_DEPTH {
             return (self.see)(path, Found::Cut("too deep"));
         }
-        let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::RDONLY;
-        let listed = rustix::fs::openat(folder, ".", flags, Mode::empty())
-            .doing("read back what the programs left")?;
+        let listed = list(folder).doing("read back what the programs left")?;
         let mut names = Vec::new();
         for entry in Dir::new(listed).doing("read back what the programs left")? {
             let entry = entry.doing("read back what the programs left")?;
@@ -177,11 +195,25 @@ impl Walker<'_> {
             FileType::Directory => {
                 let next =
                     tree::open_folder(folder, name).doing("read back what the programs left")?;
-                self.folder(&next, path, depth + 1)
+                let listed = list(&next).or_else(|errno| {
+                    readable(errno, folder, name, &stat)?;
+                    list(&next)
+                });
+                drop(next);
+                self.folder(
+                    &listed.doing("read back what the programs left")?,
+                    path,
+                    depth + 1,
+                )
             }
             FileType::RegularFile => {
                 let flags = OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::RDONLY | OFlags::NONBLOCK;
-                let file = rustix::fs::openat(folder, name, flags, Mode::empty())
+                let open = || rustix::fs::openat(folder, name, flags, Mode::empty());
+                let file = open()
+                    .or_else(|errno| {
+                        readable(errno, folder, name, &stat)?;
+                        open()
+                    })
                     .doing("read back what the programs left")?;
                 let found = Found::File {
                     file: File::from(file),

@@ -1,18 +1,24 @@
-//! The embedded Linux provider: namespaces, mounts, Landlock, seccomp and control groups.
+//! The supervisor for Linux, and the two providers that it is enough for.
 //!
 //! Two processes work together: the host side ([`host`]) in hangar itself, and the launcher
 //! ([`launcher`]), this same binary started again as a hidden single-threaded subcommand. For each
 //! step the launcher starts a pid 1 ([`init`]), which starts the program.
+//!
+//! The embedded provider makes the walls itself: namespaces and mounts. In [`bwrap`] another program
+//! makes them, and [`inside`] is what the launcher then does within.
 
 mod bridge;
+mod bwrap;
 mod cgroup;
 mod codec;
 mod copy;
 mod fault;
 mod filter;
+mod handover;
 mod host;
 mod init;
 mod inner;
+mod inside;
 mod launcher;
 mod lay;
 mod pin;
@@ -22,11 +28,34 @@ mod tree;
 mod watch;
 mod wire;
 
+pub use bwrap::Bwrap;
 pub use host::Linux;
-pub(super) use launcher::{NOBODY, main as launcher_main};
+pub(super) use launcher::NOBODY;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
 
 /// As the host side of a mount: the launcher's own binary.
 const OWN_PROGRAM: &str = "/proc/self/exe";
+
+/// Who made the namespaces and mounts around the launcher.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Walls {
+    /// The launcher, which can make more for each step.
+    Own,
+    /// Another program. The launcher is the first process in them and can make no more.
+    Given,
+}
+
+/// The hidden subcommand. `args` follow its name.
+pub(super) fn launcher_main(mut args: impl Iterator<Item = OsString>) -> ExitCode {
+    match args.next() {
+        None => launcher::main(),
+        Some(word) if word == bwrap::WORD => bwrap::main(args.next()),
+        Some(word) if word == inside::WORD => inside::main(args.next().as_deref()),
+        Some(_) => ExitCode::FAILURE,
+    }
+}
 
 /// Whether the machine has swap, to which memory of a sandbox can be written.
 pub(super) fn swap_is_on() -> bool {

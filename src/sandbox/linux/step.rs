@@ -4,9 +4,9 @@ use super::cgroup::{Counters, Group, MEMORY, PROCESSES};
 use super::codec::StepEnd;
 use super::fault::{Doing as _, Fault};
 use super::init::{self, Common, Ends};
-use super::sys;
-use super::tree::Owner;
+use super::tree::{self, Owner};
 use super::wire::{self, CHUNK, kind};
+use super::{Walls, sys};
 use crate::sandbox::spec::{End, Hit, Step};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd as _, OwnedFd};
@@ -91,6 +91,7 @@ struct Gone;
 
 struct Running<'launcher> {
     outside: &'launcher Outside<'launcher>,
+    walls: Walls,
     pidfd: OwnedFd,
     status: OwnedFd,
     streams: Vec<Stream>,
@@ -134,7 +135,10 @@ pub(super) fn run(common: &Common<'_>, step: &Step, outside: &Outside<'_>) -> Re
         }
     }
     let before = common.group.map(Group::counters);
-    let flags = sys::NEW_PIDS | sys::NEW_MOUNTS | sys::NEW_IPC;
+    let flags = match common.walls {
+        Walls::Own => sys::NEW_PIDS | sys::NEW_MOUNTS | sys::NEW_IPC,
+        Walls::Given => 0,
+    };
     let pidfd = match sys::fork(flags).doing("start pid 1")? {
         sys::Fork::Child => init::main(common, step, &ends),
         sys::Fork::Parent { pidfd, .. } => pidfd,
@@ -143,6 +147,7 @@ pub(super) fn run(common: &Common<'_>, step: &Step, outside: &Outside<'_>) -> Re
     let now = Instant::now();
     let mut running = Running {
         outside,
+        walls: common.walls,
         pidfd,
         status,
         streams,
@@ -162,10 +167,22 @@ pub(super) fn run(common: &Common<'_>, step: &Step, outside: &Outside<'_>) -> Re
     let after = common.group.map(Group::counters);
     Ok(Ended::Step(StepEnd {
         end,
-        hits: running.hits(end, common.root, before, after),
+        hits: running.hits(end, common, before, after),
         wall,
         peak_memory: after.and_then(|after| after.peak),
     }))
+}
+
+/// Whether a writable part of ours is full. What was full and is emptied is not seen.
+fn is_full(common: &Common<'_>) -> bool {
+    let full = |fs: rustix::fs::StatFs| fs.f_bfree == 0 || fs.f_ffree == 0;
+    match common.walls {
+        // All of them are one tmpfs.
+        Walls::Own => rustix::fs::fstatfs(common.root).is_ok_and(full),
+        Walls::Given => {
+            tree::own_places(common.spec).any(|place| rustix::fs::statfs(place).is_ok_and(full))
+        }
+    }
 }
 
 /// What is left of `time` since `start`; `None` when it is over.
@@ -286,6 +303,9 @@ impl Running<'_> {
     /// Kills pid 1 and waits for it. The kernel lets it go only after everything else in its
     /// namespace is dead.
     fn kill(&self) -> Result<(), Fault> {
+        if self.walls == Walls::Given {
+            return sys::kill_all_others().doing("end the step");
+        }
         // It may be gone already.
         let _ = pidfd_send_signal(&self.pidfd, Signal::KILL);
         loop {
@@ -299,15 +319,14 @@ impl Running<'_> {
     fn hits(
         &self,
         end: End,
-        root: &OwnedFd,
+        common: &Common<'_>,
         before: Option<Counters>,
         after: Option<Counters>,
     ) -> Vec<Hit> {
         let (before, after) = (before.unwrap_or_default(), after.unwrap_or_default());
         let memory = after.killed > before.killed || self.over & MEMORY != 0;
         let processes = after.refused > before.refused || self.over & PROCESSES != 0;
-        // Every writable part of ours is one tmpfs. What was full and is emptied is not seen.
-        let full = rustix::fs::fstatfs(root).is_ok_and(|fs| fs.f_bfree == 0 || fs.f_ffree == 0);
+        let full = is_full(common);
         [
             (memory, Hit::Memory),
             (processes, Hit::Processes),

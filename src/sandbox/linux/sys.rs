@@ -181,6 +181,49 @@ pub(super) fn place(fd: BorrowedFd<'_>, target: RawFd) -> Result<(), Errno> {
     check(unsafe { libc::dup2(fd.as_raw_fd(), target) }.into()).map(drop)
 }
 
+/// Leaves `fd` open across exec.
+pub(super) fn keep(fd: BorrowedFd<'_>) -> Result<(), Errno> {
+    // SAFETY: changes a flag of a descriptor that the caller holds.
+    check(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETFD, 0) }.into()).map(drop)
+}
+
+/// Takes over a descriptor that this process inherited, and closes it across exec from now on.
+pub(super) fn adopt(fd: RawFd) -> Result<OwnedFd, Errno> {
+    if fd <= 2 {
+        return Err(Errno::BADF);
+    }
+    // SAFETY: sets a flag; fails on what is no descriptor.
+    check(unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) }.into())?;
+    // SAFETY: the descriptor is open, and whoever started this process named it to be ours. Callers
+    // take each one once.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Kills every other process of our pid namespace, whose first process we must be, and waits until
+/// all are gone.
+pub(super) fn kill_all_others() -> Result<(), Errno> {
+    // Anywhere else this would end processes that are not ours.
+    if rustix::process::getpid() != rustix::process::Pid::INIT {
+        return Err(Errno::PERM);
+    }
+    // SAFETY: sends a signal; no memory is involved. A process that is forking just now is killed
+    // before its child exists, or both are.
+    let killed = check(unsafe { libc::kill(-1, libc::SIGKILL) }.into());
+    match killed {
+        // Nobody is there, which is as good.
+        Ok(_) | Err(Errno::SRCH) => {}
+        Err(errno) => return Err(errno),
+    }
+    loop {
+        // What lost its parent is ours.
+        match rustix::process::wait(rustix::process::WaitOptions::empty()) {
+            Err(Errno::CHILD) => return Ok(()),
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+}
+
 /// Default actions for every signal that our runtime changed, none blocked.
 pub(super) fn reset_signals() {
     // SAFETY: an all-zero `sigset_t` is a valid argument for `sigemptyset`; SIG_DFL is a valid

@@ -4,7 +4,7 @@
 //! as limited.
 
 use super::fault::{Doing as _, Fault};
-use super::sys;
+use super::{Walls, sys};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
 use rustix::fs::{Dir, Mode, OFlags};
@@ -21,6 +21,8 @@ const INTERVAL: Timespec = Timespec {
 pub(super) struct Watch {
     /// A `/proc` that nobody else has, in which no process can hide.
     proc: OwnedFd,
+    /// Processes of ours that don't count, by their names there.
+    ours: Vec<String>,
     memory: u64,
     processes: Option<u64>,
     full: bool,
@@ -29,21 +31,32 @@ pub(super) struct Watch {
 
 impl Watch {
     /// Bounds on the sum of memory (bytes) and on the number of processes.
-    pub(super) fn new(memory: u64, processes: Option<u64>) -> Result<Self, Fault> {
+    pub(super) fn new(memory: u64, processes: Option<u64>, walls: Walls) -> Result<Self, Fault> {
+        let ours = rustix::process::getpid().as_raw_pid().to_string();
+        Ok(Self {
+            proc: match walls {
+                Walls::Own => Self::private_proc()?,
+                Walls::Given => {
+                    let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
+                    rustix::fs::open("/proc", flags, Mode::empty()).doing("open /proc")?
+                }
+            },
+            ours: vec!["1".to_owned(), ours],
+            memory,
+            processes,
+            full: false,
+            page: sys::page_size(),
+        })
+    }
+
+    fn private_proc() -> Result<OwnedFd, Fault> {
         let fs = rustix::mount::fsopen("proc", FsOpenFlags::FSOPEN_CLOEXEC).doing("open /proc")?;
         rustix::mount::fsconfig_create(&fs).doing("make /proc")?;
         let attributes = MountAttrFlags::MOUNT_ATTR_RDONLY
             | MountAttrFlags::MOUNT_ATTR_NOSUID
             | MountAttrFlags::MOUNT_ATTR_NODEV
             | MountAttrFlags::MOUNT_ATTR_NOEXEC;
-        Ok(Self {
-            proc: rustix::mount::fsmount(&fs, FsMountFlags::FSMOUNT_CLOEXEC, attributes)
-                .doing("mount /proc")?,
-            memory,
-            processes,
-            full: false,
-            page: sys::page_size(),
-        })
+        rustix::mount::fsmount(&fs, FsMountFlags::FSMOUNT_CLOEXEC, attributes).doing("mount /proc")
     }
 
     /// Waits for `program` or for the interval, then looks. True when there is too much memory.
@@ -71,7 +84,8 @@ impl Watch {
         for entry in Dir::new(listed)? {
             let entry = entry?;
             let name = entry.file_name().to_bytes();
-            if !name.first().is_some_and(u8::is_ascii_digit) || name == b"1" {
+            let ours = self.ours.iter().any(|ours| ours.as_bytes() == name);
+            if !name.first().is_some_and(u8::is_ascii_digit) || ours {
                 continue;
             }
             count += 1;

@@ -5,7 +5,7 @@
 //! version; the limits hold all the same, because the launcher handles what hostile code wrote.
 
 use crate::base::redact::Secret;
-use rustix::fd::{AsFd as _, OwnedFd};
+use rustix::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
@@ -37,6 +37,8 @@ pub(super) mod kind {
     pub(crate) const SPEC: u8 = 1;
     /// The body of the next laid file.
     pub(crate) const BODY: u8 = 2;
+    /// What the launcher hands to the part of it that runs inside another program's walls.
+    pub(crate) const HANDOVER: u8 = 3;
     /// A listener for a bridge; a descriptor travels with it.
     pub(crate) const LISTENER: u8 = 16;
     /// Facts about what holds the sandbox.
@@ -64,8 +66,8 @@ pub(super) mod kind {
 }
 
 /// Writes one frame.
-pub(super) fn send(mut socket: &UnixStream, kind: u8, payload: &[u8]) -> io::Result<()> {
-    send_parts(&mut socket, kind, &[payload])
+pub(super) fn send(mut to: impl Write, kind: u8, payload: &[u8]) -> io::Result<()> {
+    send_parts(&mut to, kind, &[payload])
 }
 
 /// Writes one frame whose payload is the parts one after the other.
@@ -105,6 +107,36 @@ pub(super) fn send_with(
     socket.write_all(payload)
 }
 
+/// The next frame; `None` at the end of the stream.
+fn next(from: &mut impl Read) -> io::Result<Option<Frame>> {
+    let mut head = [0; 5];
+    if from.read(&mut head[..1])? == 0 {
+        return Ok(None);
+    }
+    from.read_exact(&mut head[1..])?;
+    let mut length = [0; 4];
+    length.copy_from_slice(&head[1..]);
+    let length = u32::from_le_bytes(length) as usize;
+    if length > MAX_FRAME {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
+    let mut payload = vec![0; length];
+    let result = from.read_exact(&mut payload);
+    let payload = Secret::new(payload);
+    result?;
+    Ok(Some(Frame {
+        kind: head[0],
+        payload,
+    }))
+}
+
+/// The next frame, which must be of this kind.
+pub(super) fn expect(from: &mut impl Read, kind: u8) -> io::Result<Frame> {
+    next(from)?
+        .filter(|frame| frame.kind == kind)
+        .ok_or_else(|| io::ErrorKind::InvalidData.into())
+}
+
 /// Reads frames and keeps the descriptors that came with them.
 pub(super) struct Receiver<'socket> {
     socket: &'socket UnixStream,
@@ -122,32 +154,7 @@ impl<'socket> Receiver<'socket> {
 
     /// The next frame; `None` at the end of the stream.
     pub(super) fn next(&mut self) -> io::Result<Option<Frame>> {
-        let mut head = [0; 5];
-        if self.read(&mut head[..1])? == 0 {
-            return Ok(None);
-        }
-        self.read_exact(&mut head[1..])?;
-        let mut length = [0; 4];
-        length.copy_from_slice(&head[1..]);
-        let length = u32::from_le_bytes(length) as usize;
-        if length > MAX_FRAME {
-            return Err(io::ErrorKind::InvalidData.into());
-        }
-        let mut payload = vec![0; length];
-        let result = self.read_exact(&mut payload);
-        let payload = Secret::new(payload);
-        result?;
-        Ok(Some(Frame {
-            kind: head[0],
-            payload,
-        }))
-    }
-
-    /// The next frame, which must be of this kind.
-    pub(super) fn expect(&mut self, kind: u8) -> io::Result<Frame> {
-        self.next()?
-            .filter(|frame| frame.kind == kind)
-            .ok_or_else(|| io::ErrorKind::InvalidData.into())
+        next(self)
     }
 
     /// The descriptor that came longest ago and was not taken yet.
@@ -211,6 +218,11 @@ impl Writer {
         self
     }
 
+    /// A descriptor that the reader inherits under the same number.
+    pub(super) fn descriptor(&mut self, fd: &OwnedFd) -> &mut Self {
+        self.number(u64::from(fd.as_raw_fd().unsigned_abs()))
+    }
+
     pub(super) fn option(&mut self, value: Option<u64>) -> &mut Self {
         self.number(u64::from(value.is_some()));
         self.number(value.unwrap_or_default())
@@ -268,6 +280,12 @@ impl<'bytes> Reader<'bytes> {
             return Err(io::ErrorKind::InvalidData.into());
         }
         (0..count).map(|_| each(self)).collect()
+    }
+
+    /// A descriptor that was inherited. To be read once.
+    pub(super) fn descriptor(&mut self) -> io::Result<OwnedFd> {
+        let number = i32::try_from(self.number()?).map_err(|_| io::ErrorKind::InvalidData)?;
+        Ok(super::sys::adopt(number)?)
     }
 
     pub(super) fn option(&mut self) -> io::Result<Option<u64>> {

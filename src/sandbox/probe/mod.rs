@@ -87,6 +87,16 @@ pub const SEALED: &[&str] = &[
 ];
 /// Bounds that must hold for `sealed+limits` as well.
 pub const LIMITS: &[&str] = &["memory", "processes", "cpu", "disk", "file-size", "output"];
+/// What must hold for `isolated` as well: the programs talk to another kernel than the host's.
+pub const ISOLATED: &[&str] = &["kernel"];
+
+/// Every level with the attempts that must fail for it, beside those of the levels before.
+pub const LEVELS: [(&[&str], Trust); 4] = [
+    (CONFINED, Trust::Confined),
+    (SEALED, Trust::Sealed),
+    (LIMITS, Trust::SealedLimits),
+    (ISOLATED, Trust::Isolated),
+];
 
 /// Everything that was tried, stored with a grade.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -104,12 +114,7 @@ pub struct Probes {
 impl Probes {
     /// The highest level of which every attempt was made and failed.
     pub fn trust(&self) -> Trust {
-        let levels = [
-            (CONFINED, Trust::Confined),
-            (SEALED, Trust::Sealed),
-            (LIMITS, Trust::SealedLimits),
-        ];
-        levels
+        LEVELS
             .into_iter()
             .take_while(|(names, _)| names.iter().all(|name| self.holds(name)))
             .last()
@@ -118,16 +123,12 @@ impl Probes {
 
     /// Names of the attempts that keep trust below `wanted`, for a message.
     pub fn missing(&self, wanted: Trust) -> Vec<&'static str> {
-        [
-            (CONFINED, Trust::Confined),
-            (SEALED, Trust::Sealed),
-            (LIMITS, Trust::SealedLimits),
-        ]
-        .into_iter()
-        .filter(|(_, level)| *level <= wanted)
-        .flat_map(|(names, _)| names.iter().copied())
-        .filter(|name| !self.holds(name))
-        .collect()
+        LEVELS
+            .into_iter()
+            .filter(|(_, level)| *level <= wanted)
+            .flat_map(|(names, _)| names.iter().copied())
+            .filter(|name| !self.holds(name))
+            .collect()
     }
 
     fn holds(&self, name: &str) -> bool {
@@ -142,7 +143,7 @@ mod tests {
     use super::*;
 
     fn all_held() -> Probes {
-        let names = CONFINED.iter().chain(SEALED).chain(LIMITS);
+        let names = LEVELS.into_iter().flat_map(|(names, _)| names);
         Probes {
             provider: "linux".to_owned(),
             version: String::new(),
@@ -155,11 +156,12 @@ mod tests {
 
     #[test]
     fn trust_is_the_weakest_level_that_every_attempt_supports() {
-        assert_eq!(all_held().trust(), Trust::SealedLimits);
+        assert_eq!(all_held().trust(), Trust::Isolated);
         for (names, trust) in [
             (CONFINED, Trust::None),
             (SEALED, Trust::Confined),
             (LIMITS, Trust::Sealed),
+            (ISOLATED, Trust::SealedLimits),
         ] {
             for name in names {
                 for probe in [Probe::open(""), Probe::unmeasured("")] {

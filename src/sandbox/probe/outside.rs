@@ -1,6 +1,6 @@
 //! The host side of a probe run: lays the bait, starts the twin, and judges what it did.
 
-use super::inside::{self, Bait};
+use super::inside::{self, Bait, Kernel};
 use super::{LIMITS, Probe, Probes, State};
 use crate::base::random;
 use crate::base::temp::Folder;
@@ -88,6 +88,11 @@ impl Trap {
                 name: text,
                 host: "example.com".to_owned(),
                 port: port.local_addr()?.port(),
+                processes_of: fs::read_link("/proc/self/ns/pid")
+                    .unwrap_or_default()
+                    .to_string_lossy()
+                    .into_owned(),
+                kernel: Kernel::here(),
                 memory: smaller(limits.memory, MEMORY),
                 processes: smaller(limits.processes, PROCESSES),
                 disk: smaller(limits.disk, DISK),

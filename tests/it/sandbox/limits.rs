@@ -14,7 +14,7 @@ fn limited(who: Who, limits: Limits, script: &str) -> Outcome {
 }
 
 #[test]
-fn a_memory_bomb_is_killed_at_the_bound() {
+pub(super) fn a_memory_bomb_is_killed_at_the_bound() {
     let limits = || Limits {
         memory: Some(64 << 20),
         ..Limits::default()
@@ -40,7 +40,7 @@ fn a_memory_bomb_is_killed_at_the_bound() {
 }
 
 #[test]
-fn a_fork_bomb_is_stopped_at_the_bound() {
+pub(super) fn a_fork_bomb_is_stopped_at_the_bound() {
     let limits = || Limits {
         processes: Some(20),
         ..Limits::default()
@@ -55,7 +55,7 @@ fn a_fork_bomb_is_stopped_at_the_bound() {
 }
 
 #[test]
-fn an_inode_bomb_is_stopped_at_the_bound() {
+pub(super) fn an_inode_bomb_is_stopped_at_the_bound() {
     let limits = || Limits {
         disk: Some(1 << 20),
         ..Limits::default()
@@ -71,7 +71,7 @@ fn an_inode_bomb_is_stopped_at_the_bound() {
 }
 
 #[test]
-fn a_large_file_is_refused() {
+pub(super) fn a_large_file_is_refused() {
     let limits = || Limits {
         file: Some(1 << 20),
         ..Limits::default()
@@ -87,7 +87,7 @@ fn a_large_file_is_refused() {
 }
 
 #[test]
-fn a_flood_ends_with_the_clock() {
+pub(super) fn a_flood_ends_with_the_clock() {
     for who in Who::all() {
         let mut step = sh("yes");
         step.timeout = Duration::from_millis(300);
@@ -108,7 +108,7 @@ fn a_flood_ends_with_the_clock() {
 }
 
 #[test]
-fn descriptors_are_bounded() {
+pub(super) fn descriptors_are_bounded() {
     for who in Who::all() {
         assert_eq!(who.says("ulimit -n"), "4096\n");
     }

@@ -2,8 +2,8 @@
 
 use super::support::{Who, sh, spec};
 use hangar::base::process::{self, Run};
+use hangar::sandbox::Cancel;
 use hangar::sandbox::spec::{Limits, Spec};
-use hangar::sandbox::{Cancel, Provider as _};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};

@@ -7,6 +7,7 @@ mod lifetime;
 mod limits;
 mod measure;
 mod network;
+mod others;
 mod probe;
 mod run;
 mod support;

@@ -14,7 +14,7 @@ fn bash(script: &str) -> Step {
 }
 
 #[test]
-fn nothing_but_loopback_is_there() {
+pub(super) fn nothing_but_loopback_is_there() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -38,7 +38,7 @@ fn nothing_but_loopback_is_there() {
 }
 
 #[test]
-fn a_bridge_leads_to_a_socket_of_the_host_and_nowhere_else() {
+pub(super) fn a_bridge_leads_to_a_socket_of_the_host_and_nowhere_else() {
     for who in Who::all() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("proxy");
@@ -74,7 +74,7 @@ fn a_bridge_leads_to_a_socket_of_the_host_and_nowhere_else() {
 }
 
 #[test]
-fn a_bridge_to_nobody_just_ends() {
+pub(super) fn a_bridge_to_nobody_just_ends() {
     let outcome = Who::Us
         .run(&Spec {
             network: Network::Bridged(vec![Bridge {

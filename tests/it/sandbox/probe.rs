@@ -1,11 +1,11 @@
 //! The probes: they find what holds, and they find what does not.
 
-use super::support::{Who, folder, processes_with, spec};
+use super::support::{Who, folder, processes_with, spec, tried};
 use hangar::base::process::Run;
 use hangar::model::outcome::Trust;
+use hangar::sandbox::Cancel;
 use hangar::sandbox::probe::{CONFINED, LIMITS, Probe, SEALED, State};
 use hangar::sandbox::spec::{Limits, Mount, Spec};
-use hangar::sandbox::{Cancel, Provider as _};
 use std::collections::BTreeMap;
 use std::fs;
 use std::net::TcpListener;
@@ -29,7 +29,7 @@ fn limited() -> Spec {
 }
 
 #[test]
-fn a_sandbox_is_measured_to_be_sealed() {
+pub(super) fn a_sandbox_is_measured_to_be_sealed() {
     for who in Who::all() {
         let probes = who
             .provider()
@@ -49,12 +49,15 @@ fn a_sandbox_is_measured_to_be_sealed() {
                 "{name}: {probes:?}"
             );
         }
+        // Nothing here has a kernel of its own, and nothing may claim it.
+        assert_eq!(probes.results["kernel"].state, State::Open, "{probes:?}");
         assert!(probes.trust() >= Trust::Sealed);
+        assert_eq!(probes.provider, tried());
     }
 }
 
 #[test]
-fn a_limit_that_was_not_asked_for_is_not_claimed() {
+pub(super) fn a_limit_that_was_not_asked_for_is_not_claimed() {
     let spec = Spec {
         limits: Limits::default(),
         ..spec()
@@ -68,7 +71,7 @@ fn a_limit_that_was_not_asked_for_is_not_claimed() {
 
 /// The same attempts without a sandbox: a probe that can't succeed proves nothing.
 #[test]
-fn without_a_sandbox_the_attempts_succeed() {
+pub(super) fn without_a_sandbox_the_attempts_succeed() {
     // As an ordinary user, since as root some attempts would do harm.
     let Some(who) = Who::all().pop().filter(|who| *who == Who::User || !root()) else {
         return;
@@ -83,6 +86,7 @@ fn without_a_sandbox_the_attempts_succeed() {
     let text = serde_json::json!({
         "file": at("file"), "socket": at("socket"), "name": name, "host": "localhost",
         "port": port.local_addr().unwrap().port(),
+        "kernel": kernel(),
     });
     let marker = format!("mark-{}", std::process::id());
     let output = Run::new("/bin/sh")
@@ -118,6 +122,7 @@ fn without_a_sandbox_the_attempts_succeed() {
         "host-socket",
         "host-abstract-socket",
         "host-processes",
+        "kernel",
         "peer-memory",
         "capabilities",
         "kernel-surface",
@@ -128,12 +133,24 @@ fn without_a_sandbox_the_attempts_succeed() {
     }
 }
 
+/// As `/proc` has it, word for word what the probe asks the kernel itself.
+fn kernel() -> serde_json::Value {
+    let word = |name: &str| {
+        let text = fs::read_to_string(format!("/proc/sys/kernel/{name}")).unwrap();
+        text.trim().to_owned()
+    };
+    serde_json::json!({
+        "name": format!("{} {}", word("osrelease"), word("version")),
+        "boot": word("random/boot_id"),
+    })
+}
+
 fn root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
 #[test]
-fn a_hole_in_the_specification_is_found() {
+pub(super) fn a_hole_in_the_specification_is_found() {
     // The folder in which the bait is laid, shown to the sandbox.
     let spec = Spec {
         mounts: vec![Mount::ReadWrite {

@@ -8,7 +8,8 @@
 
 use hangar::base::{files, process};
 use hangar::sandbox::spec::{Limits, Network, Outcome, Spec, Step};
-use hangar::sandbox::{Cancel, Error, Event, Launcher, Linux, Provider as _};
+use hangar::sandbox::{Cancel, Error, Event, Launcher, Provider, provider};
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -16,6 +17,31 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
 use tempfile::TempDir;
+
+/// The embedded provider.
+pub(crate) const LINUX: &str = "linux";
+
+thread_local! {
+    /// The provider that this test tries.
+    static PROVIDER: Cell<&'static str> = const { Cell::new(LINUX) };
+}
+
+/// Runs a test of the embedded provider with another one.
+pub(crate) fn with(provider: &'static str, test: fn()) {
+    PROVIDER.set(provider);
+    test();
+}
+
+/// The provider that this test tries.
+pub(crate) fn tried() -> &'static str {
+    PROVIDER.get()
+}
+
+/// Processes that a shell script which pipes one command into another sees at most.
+pub(crate) fn visible() -> u32 {
+    // Where another program made the walls, hangar's own two are not hidden.
+    if tried() == LINUX { 3 } else { 5 }
+}
 
 /// Who runs hangar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,10 +72,11 @@ impl Who {
     }
 
     /// The provider as that user would have it.
-    pub(crate) fn provider(self) -> Linux {
-        Linux::new(Launcher {
+    pub(crate) fn provider(self) -> Box<dyn Provider> {
+        let launcher = Launcher {
             program: self.program(),
-        })
+        };
+        provider(tried(), &launcher).unwrap()
     }
 
     /// Runs `spec`.

@@ -22,11 +22,12 @@ use rustix::io::Errno;
 use rustix::mount::{
     FsMountFlags, FsOpenFlags, MountAttrFlags, MountPropagationFlags, UnmountFlags,
 };
-use source::{Fixed, HOST, Source, Sources};
+pub(super) use source::{DEVICES, ETC, HOST};
+use source::{Fixed, Source, Sources};
 use std::path::{Path, PathBuf};
 
 /// Bytes of tmpfs when the caller sets no bound.
-const DEFAULT_DISK: u64 = 4 << 30;
+pub(super) const DEFAULT_DISK: u64 = 4 << 30;
 
 /// Who the sandboxed programs are, as the launcher's user namespace numbers them.
 #[derive(Debug, Clone, Copy)]
@@ -69,6 +70,18 @@ pub(super) fn ground(spec: &Spec, path: &Path) -> Ground {
         .filter(|(prefix, _)| path.starts_with(prefix))
         .max_by_key(|(prefix, _)| prefix.as_os_str().len())
         .map_or(Ground::Ours, |(_, ground)| ground)
+}
+
+/// Folders whose changes stay in memory: the fixed ones, and scratch mounts.
+pub(super) fn own_places(spec: &Spec) -> impl Iterator<Item = &Path> {
+    let scratch = spec.mounts.iter().filter_map(|mount| match mount {
+        Mount::Scratch { inside, .. } => Some(inside.as_path()),
+        Mount::ReadOnly { .. } | Mount::ReadWrite { .. } => None,
+    });
+    ["/tmp", "/run", HOME, "/dev/shm"]
+        .into_iter()
+        .map(Path::new)
+        .chain(scratch)
 }
 
 /// Builds the tree. Afterwards the caller lays files, then calls [`enter`].
@@ -215,12 +228,9 @@ impl Builder {
             super::lay::write_new(&folder, name.as_slice(), content.as_bytes(), 0o444)
                 .doing_on("write", Path::new(path))?;
         }
-        self.link(Path::new("/var/tmp"), Path::new("../tmp"))?;
-        self.link(
-            Path::new("/etc/os-release"),
-            Path::new("../usr/lib/os-release"),
-        )?;
-        self.link(Path::new("/etc/mtab"), Path::new("/proc/self/mounts"))
+        LINKS
+            .iter()
+            .try_for_each(|(at, target)| self.link(Path::new(at), Path::new(target)))
     }
 
     fn devices(&mut self, devices: Vec<(&'static str, Source)>) -> Result<(), Fault> {
@@ -231,16 +241,7 @@ impl Builder {
             self.attach(&source.tree, &path, false, Ground::Ours)?;
         }
         let shm = clone_below(&self.base, "shm").doing("bind a folder")?;
-        self.attach(&shm, Path::new("/dev/shm"), true, Ground::Ours)?;
-        for (name, target) in [
-            ("/dev/fd", "/proc/self/fd"),
-            ("/dev/stdin", "/proc/self/fd/0"),
-            ("/dev/stdout", "/proc/self/fd/1"),
-            ("/dev/stderr", "/proc/self/fd/2"),
-        ] {
-            self.link(Path::new(name), Path::new(target))?;
-        }
-        Ok(())
+        self.attach(&shm, Path::new("/dev/shm"), true, Ground::Ours)
     }
 
     fn named(
@@ -327,8 +328,19 @@ impl Builder {
     }
 }
 
+/// Links that every sandbox has: where, and to what.
+pub(super) const LINKS: [(&str, &str); 7] = [
+    ("/var/tmp", "../tmp"),
+    ("/etc/os-release", "../usr/lib/os-release"),
+    ("/etc/mtab", "/proc/self/mounts"),
+    ("/dev/fd", "/proc/self/fd"),
+    ("/dev/stdin", "/proc/self/fd/0"),
+    ("/dev/stdout", "/proc/self/fd/1"),
+    ("/dev/stderr", "/proc/self/fd/2"),
+];
+
 /// Files of `/etc` with the same content in every sandbox.
-fn neutral_files(owner: Owner) -> [(&'static str, String); 6] {
+pub(super) fn neutral_files(owner: Owner) -> [(&'static str, String); 6] {
     let Owner { uid, gid } = owner;
     [
         (

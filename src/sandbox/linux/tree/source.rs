@@ -11,7 +11,7 @@ use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
 
 /// Parts of the host that every sandbox sees read-only, where they exist.
-pub(super) const HOST: [&str; 8] = [
+pub(in super::super) const HOST: [&str; 8] = [
     "/usr",
     "/bin",
     "/sbin",
@@ -22,7 +22,7 @@ pub(super) const HOST: [&str; 8] = [
     "/nix/store",
 ];
 /// Files and folders of `/etc` that programs need and that tell nothing about the machine's users.
-const ETC: [&str; 15] = [
+pub(in super::super) const ETC: [&str; 15] = [
     "ld.so.cache",
     "ld.so.conf",
     "ld.so.conf.d",
@@ -39,7 +39,7 @@ const ETC: [&str; 15] = [
     "mime.types",
     "terminfo",
 ];
-const DEVICES: [&str; 5] = ["null", "zero", "full", "random", "urandom"];
+pub(in super::super) const DEVICES: [&str; 5] = ["null", "zero", "full", "random", "urandom"];
 
 /// A mount taken off the host before our tmpfs hides anything.
 pub(super) struct Source {

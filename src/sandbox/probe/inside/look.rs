@@ -1,7 +1,7 @@
 //! Attempts to see, reach or change what is not the sandbox's own.
 
 use super::super::{Probe, calls};
-use super::{ALIVE, Bait, all_refused, refused};
+use super::{ALIVE, Bait, Kernel, all_refused, refused};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions};
@@ -19,7 +19,8 @@ pub(super) fn look(bait: &Bait, tell: &mut dyn FnMut(&str, Probe)) {
     files(bait, tell);
     network(bait, tell);
     sockets(bait, tell);
-    tell("host-processes", host_processes());
+    tell("host-processes", host_processes(bait));
+    tell("kernel", kernel(bait));
     supervisor(tell);
     tell("peer-memory", peer_memory());
     tell("capabilities", capabilities());
@@ -148,21 +149,57 @@ fn sockets(bait: &Bait, tell: &mut dyn FnMut(&str, Probe)) {
     );
 }
 
-fn host_processes() -> Probe {
+/// In a pid namespace of our own the only others may be those that started us.
+fn host_processes(bait: &Bait) -> Probe {
+    let Ok(namespace) = fs::read_link("/proc/self/ns/pid") else {
+        return Probe::unmeasured("/proc/self/ns/pid cannot be read");
+    };
+    if namespace.as_os_str() == bait.processes_of.as_str() {
+        return Probe::open("processes are numbered together with the host's");
+    }
     let Ok(entries) = fs::read_dir("/proc") else {
         return Probe::unmeasured("/proc cannot be read");
     };
-    let own = std::process::id().to_string();
-    let others = entries
+    let own = ancestors();
+    let others: Vec<i32> = entries
         .flatten()
-        .map(|entry| entry.file_name())
-        .filter(|name| name.as_encoded_bytes().iter().all(u8::is_ascii_digit))
-        .filter(|name| name != own.as_str())
-        .count();
-    if others == 0 {
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter(|pid| *pid != own[0])
+        .collect();
+    let foreign = others.iter().filter(|pid| !own.contains(pid)).count();
+    if others.is_empty() {
         Probe::held("no other process is visible")
+    } else if foreign == 0 {
+        Probe::held("only the sandbox's own supervisor is visible")
     } else {
-        Probe::open(format!("{others} other processes are visible"))
+        Probe::open(format!("{foreign} other processes are visible"))
+    }
+}
+
+/// Our own id, our parent's and so on, as far as they are visible.
+fn ancestors() -> Vec<i32> {
+    let mut found = vec![rustix::process::getpid().as_raw_pid()];
+    let parent = |pid: i32| -> Option<i32> {
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+        let line = status.lines().find_map(|line| line.strip_prefix("PPid:"))?;
+        line.trim().parse().ok().filter(|parent| *parent > 0)
+    };
+    while let Some(next) = found.last().copied().and_then(parent) {
+        found.push(next);
+    }
+    found
+}
+
+/// Whether another kernel than the host's answers. Nothing of what is compared can be set by
+/// whoever makes namespaces.
+fn kernel(bait: &Bait) -> Probe {
+    let here = Kernel::here();
+    if here.name == bait.kernel.name {
+        Probe::open(format!("the host's own: {}", here.name))
+    } else if !here.boot.is_empty() && here.boot == bait.kernel.boot {
+        Probe::open("another name, but started together with the host's")
+    } else {
+        Probe::held(format!("another one: {}", here.name))
     }
 }
 
@@ -172,11 +209,18 @@ fn trace(pid: i32) -> bool {
     calls::raw(libc::SYS_ptrace, [SEIZE, pid.into(), 0, 0]).is_ok()
 }
 
-/// pid 1 is the only process of ours that is in reach at all.
+/// pid 1 and our parent, which may be one, are the processes of ours that are in reach at all.
 fn supervisor(tell: &mut dyn FnMut(&str, Probe)) {
+    let parent = rustix::process::getppid().map_or(1, Pid::as_raw_pid);
+    let pids = [1, parent];
     tell(
         "supervisor-trace",
-        all_refused([("ptrace", trace(1)), ("pidfd_getfd", take_descriptor())]),
+        all_refused(pids.into_iter().flat_map(|pid| {
+            [
+                ("ptrace", trace(pid)),
+                ("pidfd_getfd", take_descriptor(pid)),
+            ]
+        })),
     );
     let open = |path: &str, write: bool| {
         OpenOptions::new()
@@ -185,15 +229,19 @@ fn supervisor(tell: &mut dyn FnMut(&str, Probe)) {
             .open(path)
             .is_ok()
     };
+    let memory = |pid: i32| {
+        let at = |name: &str| format!("/proc/{pid}/{name}");
+        [
+            ("read memory", open(&at("mem"), false)),
+            ("write memory", open(&at("mem"), true)),
+            ("maps", readable(&at("maps"))),
+            ("root", fs::read_dir(at("root/")).is_ok()),
+            ("descriptors", fs::read_dir(at("fd")).is_ok()),
+        ]
+    };
     tell(
         "supervisor-memory",
-        all_refused([
-            ("read memory", open("/proc/1/mem", false)),
-            ("write memory", open("/proc/1/mem", true)),
-            ("maps", readable("/proc/1/maps")),
-            ("root", fs::read_dir("/proc/1/root/").is_ok()),
-            ("descriptors", fs::read_dir("/proc/1/fd").is_ok()),
-        ]),
+        all_refused(pids.into_iter().flat_map(memory)),
     );
 }
 
@@ -206,8 +254,8 @@ fn supervisor_signal() -> Probe {
     Probe::held("pid 1 is not impressed")
 }
 
-fn take_descriptor() -> bool {
-    let Ok(pidfd) = calls::raw(libc::SYS_pidfd_open, [1, 0, 0, 0]) else {
+fn take_descriptor(pid: i32) -> bool {
+    let Ok(pidfd) = calls::raw(libc::SYS_pidfd_open, [pid.into(), 0, 0, 0]) else {
         return false;
     };
     calls::raw(libc::SYS_pidfd_getfd, [pidfd, 0, 0, 0]).is_ok()

@@ -27,6 +27,12 @@ pub(super) struct Bait {
     pub(super) host: String,
     /// Port of a listener on the host's loopback.
     pub(super) port: u16,
+    /// The host's own pid namespace, by the name that its `/proc` gives it.
+    #[serde(default)]
+    pub(super) processes_of: String,
+    /// The host's kernel.
+    #[serde(default)]
+    pub(super) kernel: Kernel,
     /// Bytes of memory.
     pub(super) memory: Option<u64>,
     /// Processes.
@@ -37,6 +43,31 @@ pub(super) struct Bait {
     pub(super) file_size: Option<u64>,
     /// Bytes of output.
     pub(super) output: Option<u64>,
+}
+
+/// What a kernel tells of itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Kernel {
+    /// Release and version.
+    pub(super) name: String,
+    /// Drawn at random when it started; empty where it can't be read.
+    pub(super) boot: String,
+}
+
+impl Kernel {
+    /// The one that this process talks to.
+    pub(super) fn here() -> Self {
+        let system = rustix::system::uname();
+        let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id");
+        Self {
+            name: format!(
+                "{} {}",
+                system.release().to_string_lossy(),
+                system.version().to_string_lossy()
+            ),
+            boot: boot.unwrap_or_default().trim().to_owned(),
+        }
+    }
 }
 
 /// Steps of a probe run, by the argument that selects them.

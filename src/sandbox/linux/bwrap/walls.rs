@@ -1,0 +1,247 @@
+//! A specification as options of `bwrap`: namespaces, and the same file tree as everywhere.
+
+use super::super::fault::{Doing as _, Fault};
+use super::super::handover::Copy;
+use super::super::launcher::USER;
+use super::super::tree::{self, DEVICES, ETC, Ground, HOST, Owner, own_places};
+use super::super::{OWN_PROGRAM, pin};
+use super::SUPERVISOR;
+use super::line::Line;
+use super::pinned;
+use crate::sandbox::HOME;
+use crate::sandbox::spec::{LaidFile, Mount, Spec};
+use rustix::fd::OwnedFd;
+use rustix::fs::{Dir, FileType, Mode, OFlags};
+use rustix::io::Errno;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+
+/// Rights that the supervisor keeps when it is root, to become another user and to end what that
+/// one started. The steps keep none.
+const RIGHTS: [&str; 7] = [
+    "CAP_CHOWN",
+    "CAP_DAC_OVERRIDE",
+    "CAP_FOWNER",
+    "CAP_KILL",
+    "CAP_SETGID",
+    "CAP_SETPCAP",
+    "CAP_SETUID",
+];
+
+/// The options for `spec`, in which only those files stay that are to be laid inside, and the
+/// folders to be copied there.
+pub(super) fn of(spec: &mut Spec) -> Result<(Line, Vec<Copy>), Fault> {
+    let mut line = Line::default();
+    let root = rustix::process::geteuid().is_root();
+    namespaces(&mut line, root);
+    let owner = if root {
+        Owner {
+            uid: super::super::NOBODY,
+            gid: super::super::NOBODY,
+        }
+    } else {
+        Owner {
+            uid: USER,
+            gid: USER,
+        }
+    };
+    fixed(&mut line, owner)?;
+    let pins = pin::wanted(spec);
+    let spines = pins.values().filter(|read_only| !**read_only).count();
+    // bwrap makes one tmpfs for each place, so each gets its part of what they may hold together.
+    let parts = own_places(spec).count() + spines;
+    let share = spec.limits.disk.unwrap_or(tree::DEFAULT_DISK) / u64::try_from(parts).unwrap_or(1);
+    for (path, mode) in [
+        ("/tmp", 0o1777),
+        ("/run", 0o755),
+        (HOME, 0o755),
+        ("/dev/shm", 0o1777),
+    ] {
+        line.tmpfs(mode, share, Path::new(path));
+    }
+    let mut copies = Vec::new();
+    for mount in &spec.mounts {
+        copies.extend(named(&mut line, spec, mount, share)?);
+    }
+    let files: Vec<LaidFile> = std::mem::take(&mut spec.files);
+    let mut pinned = pinned::Pinned {
+        line: &mut line,
+        spec,
+        pins: &pins,
+        files: &files,
+        copies: &mut copies,
+        share,
+    };
+    pinned.folders()?;
+    let by_program = pinned.files()?;
+    for file in files {
+        let path = &file.path;
+        if tree::ground(spec, path) != Ground::Ours {
+            return Err(Fault::blocked("lay a file outside tmpfs", path));
+        }
+        if !by_program.contains(path) {
+            spec.files.push(file);
+        }
+    }
+    line.pair("--ro-bind", &own_program()?, Path::new(SUPERVISOR));
+    for (path, _) in pins
+        .iter()
+        .filter(|(path, read_only)| **read_only && !by_program.contains(*path))
+    {
+        line.path("--remount-ro", path);
+    }
+    line.words(&["--remount-ro", "/proc", "--remount-ro", "/"]);
+    Ok((line, copies))
+}
+
+fn namespaces(line: &mut Line, root: bool) {
+    line.words(&[
+        "--unshare-pid",
+        "--unshare-net",
+        "--unshare-ipc",
+        "--unshare-uts",
+        "--unshare-cgroup-try",
+        "--as-pid-1",
+        "--die-with-parent",
+        "--hostname",
+        "localhost",
+        "--cap-drop",
+        "ALL",
+    ]);
+    if root {
+        for right in RIGHTS {
+            line.words(&["--cap-add", right]);
+        }
+    } else {
+        let user = USER.to_string();
+        line.words(&["--unshare-user", "--uid", &user, "--gid", &user]);
+    }
+}
+
+/// What every sandbox has.
+fn fixed(line: &mut Line, owner: Owner) -> Result<(), Fault> {
+    for path in HOST.map(Path::new) {
+        if let Ok(target) = fs::read_link(path) {
+            line.pair("--symlink", &target, path);
+        } else if path.exists() {
+            line.pair("--ro-bind", path, path);
+        }
+    }
+    for name in ETC {
+        let path = Path::new("/etc").join(name);
+        if path.exists() {
+            line.pair("--ro-bind", &path, &path);
+        }
+    }
+    for (path, content) in tree::neutral_files(owner) {
+        line.bytes("--file", 0o444, content.as_bytes(), Path::new(path))?;
+    }
+    for (path, target) in tree::LINKS {
+        line.pair("--symlink", Path::new(target), Path::new(path));
+    }
+    for name in DEVICES {
+        let path = Path::new("/dev").join(name);
+        line.pair("--dev-bind", &path, &path);
+    }
+    line.words(&["--proc", "/proc"]);
+    Ok(())
+}
+
+/// One mount of the caller's; a scratch mount leaves what is to be copied into it.
+fn named(line: &mut Line, spec: &Spec, mount: &Mount, share: u64) -> Result<Option<Copy>, Fault> {
+    let (Mount::ReadOnly { host, inside }
+    | Mount::ReadWrite { host, inside }
+    | Mount::Scratch { host, inside }) = mount;
+    place(spec, inside)?;
+    let own = host == Path::new(OWN_PROGRAM);
+    let host = if own { own_program()? } else { host.clone() };
+    let source = rustix::fs::open(&host, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
+        .doing_on("bind", &host)?;
+    match mount {
+        Mount::ReadOnly { .. } => line.pair("--ro-bind", &host, inside),
+        Mount::ReadWrite { .. } => line.pair("--bind", &host, inside),
+        Mount::Scratch { .. } => {
+            let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
+            let source = match rustix::fs::openat(&source, ".", flags, Mode::empty()) {
+                Err(Errno::NOTDIR) => {
+                    return Err(Fault::blocked(
+                        "make a scratch copy of a single file",
+                        inside,
+                    ));
+                }
+                opened => opened.doing_on("bind", &host)?,
+            };
+            let size = share + size(&source).doing_on("measure", &host)?;
+            line.tmpfs(0o755, size, inside);
+            return Ok(Some(Copy {
+                source,
+                inside: inside.clone(),
+                but: BTreeSet::new(),
+            }));
+        }
+    }
+    Ok(None)
+}
+
+/// Whether a mount point can be made at `inside` without looking into a tree.
+fn place(spec: &Spec, inside: &Path) -> Result<(), Fault> {
+    let mut components = inside.components();
+    if components.next() != Some(Component::RootDir) {
+        return Err(Fault::blocked("use a path that is not absolute", inside));
+    }
+    if components.clone().next().is_none() {
+        return Err(Fault::blocked("replace the root", inside));
+    }
+    if components.any(|part| !matches!(part, Component::Normal(_))) {
+        return Err(Fault::blocked("use a path with `..`", inside));
+    }
+    if inside.starts_with("/proc") {
+        return Err(Fault::blocked("mount over /proc", inside));
+    }
+    let nested = spec.mounts.iter().any(|other| {
+        let (Mount::ReadOnly { inside: above, .. }
+        | Mount::ReadWrite { inside: above, .. }
+        | Mount::Scratch { inside: above, .. }) = other;
+        inside != above && inside.starts_with(above)
+    });
+    if nested {
+        return Err(Fault::blocked(
+            "make a mount point in a bound folder",
+            inside,
+        ));
+    }
+    Ok(())
+}
+
+/// This program, by a path that is still right where bwrap looks for it.
+fn own_program() -> Result<PathBuf, Fault> {
+    fs::read_link(OWN_PROGRAM).doing("find our own program")
+}
+
+/// Bytes that a copy of this folder takes, generously.
+pub(super) fn size(folder: &OwnedFd) -> Result<u64, Errno> {
+    const PAGE: u64 = 4096;
+    let mut total = 0u64;
+    for entry in Dir::read_from(folder)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if matches!(name.to_bytes(), b"." | b"..") {
+            continue;
+        }
+        let stat = rustix::fs::statat(folder, name, rustix::fs::AtFlags::SYMLINK_NOFOLLOW)?;
+        total += 2 * PAGE;
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::Directory => {
+                let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::RDONLY | OFlags::CLOEXEC;
+                let below = rustix::fs::openat(folder, name, flags, Mode::empty())?;
+                total = total.saturating_add(size(&below)?);
+            }
+            FileType::RegularFile => {
+                total = total.saturating_add(u64::try_from(stat.st_size).unwrap_or(0));
+            }
+            _ => {}
+        }
+    }
+    Ok(total)
+}
