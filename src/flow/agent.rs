@@ -2,6 +2,7 @@
 
 use super::Error;
 use super::host::{Host, Progress};
+use super::need;
 use super::scratch::Scratch;
 use super::sealing;
 use super::tools::Tooling;
@@ -141,6 +142,7 @@ pub fn turn(host: &Host<'_>, store: &Store, assignment: &Assignment<'_>) -> Resu
     let proxy = proxy(assignment, &launch)?;
     let spec = spec(host, assignment, &launch, &proxy)?;
     let probes = host.provider.probe(&spec, &host.cancel)?;
+    need::met(&probes, need::LISTED, assignment.role.as_str())?;
     let started = store.clock.now();
     let outcome = run(host, &spec, assignment.role)?;
     let ended = store.clock.now();

@@ -3,12 +3,13 @@
 use super::Error;
 use super::bench::Bench;
 use super::host::Host;
+use super::need;
 use super::scratch::Scratch;
 use super::tools::Tooling;
 use crate::git::Repository;
 use crate::grade::adapter::Listing;
 use crate::grade::basecheck::{self, BaseCheck, Evidence};
-use crate::grade::call::Layout;
+use crate::grade::call::{Call, Layout};
 use crate::grade::manifest::{Project, Tree};
 use crate::grade::protect::Globs;
 use crate::grade::report::RunReport;
@@ -101,6 +102,7 @@ impl Ground {
         let bench = self.bench(host, plan);
         let suite = self.suite(plan, Vec::new());
         let calls = bench.adapter().preflight(&suite);
+        sealed(host, plan, &bench, &suite, &calls)?;
         if calls.is_empty() {
             return Ok(());
         }
@@ -115,6 +117,20 @@ impl Ground {
             Some(missing) => Err(Error::missing(missing.what, missing.remedy)),
         }
     }
+}
+
+/// Fails where the sandbox is too weak for hidden tests. Before any of them is in it.
+fn sealed(
+    host: &Host<'_>,
+    plan: &Plan,
+    bench: &Bench<'_>,
+    suite: &Suite,
+    calls: &[Call],
+) -> Result<(), Error> {
+    let twin = bench.first_spec(suite, calls);
+    let probes = host.provider.probe(&twin, &host.cancel)?;
+    let need = plan.trust.min(need::HIDDEN);
+    need::met(&probes, need, "running hidden tests on the base")
 }
 
 /// What the base says of itself.
@@ -162,6 +178,7 @@ pub fn check(
 ) -> Result<Checked, Error> {
     let bench = ground.bench(host, plan);
     let mut suite = ground.suite(plan, files);
+    sealed(host, plan, &bench, &suite, &[])?;
     let listed = match list(&bench, &suite)? {
         Ok(listed) => listed,
         Err(complaints) => {

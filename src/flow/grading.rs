@@ -6,6 +6,7 @@ use super::bench::{Bench, Ran};
 use super::frozen;
 use super::host::Host;
 use super::leak::{self, Leak};
+use super::need;
 use super::scratch::Scratch;
 use super::subject::Subject;
 use super::tools::Tooling;
@@ -244,6 +245,7 @@ impl<'a> Stage<'a> {
             .host
             .provider
             .probe(&bench.first_spec(&self.suite, &calls), &self.host.cancel)?;
+        need::met(&probes, self.plan.trust.max(self.host.require), "the grade")?;
         if probes.swap_exposed && !self.allow_swap {
             return Err(Error::missing(
                 "this machine has swap on, to which the hidden tests could be written",

@@ -4,6 +4,7 @@ use super::Error;
 use crate::config::user::User;
 use crate::model::digest::Digest;
 use crate::model::ids::TaskId;
+use crate::model::outcome::Trust;
 use crate::sandbox::spec::{Outcome, Spec};
 use crate::sandbox::{Cancel, Event, Provider};
 use crate::seal::Identity;
@@ -32,6 +33,8 @@ pub struct Host<'a> {
     pub grader: MachineKey,
     /// Where sandboxes come from.
     pub provider: Box<dyn Provider>,
+    /// Least trust that a grade of this command needs, beside what plan and policy ask for.
+    pub require: Trust,
     /// This very program, seen by sandboxes that need a part of it.
     pub binary: PathBuf,
     /// The user's configuration.

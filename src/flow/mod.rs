@@ -17,6 +17,7 @@ pub mod grading;
 pub mod host;
 pub mod implementer;
 pub mod leak;
+pub mod need;
 pub mod pairing;
 pub mod prepare;
 pub mod project;

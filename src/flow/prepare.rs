@@ -11,6 +11,7 @@ mod why;
 use super::Error;
 use super::basecheck::project;
 use super::host::Host;
+use super::need;
 use super::scratch::Scratch;
 use super::tools::{Toolbox, find_program};
 use crate::base::files::{self, Attempt, Lock};
@@ -243,6 +244,8 @@ fn run(
         stop_on_failure: true,
         deadline: None,
     };
+    let probes = host.provider.probe(&spec, &host.cancel)?;
+    need::met(&probes, need::LISTED, "`prepare`")?;
     let outcome = host.run_shown(&spec)?;
     Ok((outcome.steps.into_iter().next(), proxy.finish()))
 }

@@ -92,6 +92,8 @@ pub struct Wanted {
     pub version: Option<u32>,
     /// Sandbox provider.
     pub provider: Option<String>,
+    /// Least trust, beside what plan and policy ask for.
+    pub require: Option<Trust>,
     /// Record nothing.
     pub dry_run: bool,
 }
@@ -123,7 +125,7 @@ pub fn grade(here: &Here, wanted: &Wanted, watch: &Watch<'_>) -> Result<GradeVie
             Subject::new(&store.repo, base, store.repo.apply_patch(tree, text)?.tree)?
         }
     };
-    let host = host(here, &store, watch, wanted.provider.as_deref())?;
+    let host = host(here, &store, watch, wanted.provider.as_deref(), wanted.require)?;
     // A patch that was recorded as a run is graded as that run's.
     let run = dossier.runs.iter().rfind(|held| {
         let same = |result: &crate::model::run::RunResult| {

@@ -4,6 +4,7 @@ use crate::app::{Error, Here};
 use crate::config::env_vars;
 use crate::flow;
 use crate::flow::host::{Host, Progress};
+use crate::model::outcome::Trust;
 use crate::sandbox::{self, Cancel, Launcher, Provider};
 use crate::store::{Store, pins};
 use std::cell::RefCell;
@@ -26,12 +27,14 @@ impl std::fmt::Debug for Watch<'_> {
     }
 }
 
-/// Loads keys, configuration and a sandbox provider that works here.
+/// Loads keys, configuration and a sandbox provider that works here. `require` is the least trust
+/// that a grade needs, beside what plan and policy ask for.
 pub fn host<'a>(
     here: &Here,
     store: &Store,
     watch: &Watch<'a>,
     provider: Option<&str>,
+    require: Option<Trust>,
 ) -> Result<Host<'a>, Error> {
     pins::record(&store.repo, &store.policy)?;
     let user = here.user()?;
@@ -47,6 +50,7 @@ pub fn host<'a>(
         worker,
         grader,
         provider: choose(named.as_deref())?,
+        require: require.unwrap_or_default(),
         binary: binary()?,
         user,
         env: here.env.clone(),

@@ -125,7 +125,7 @@ pub fn run(
     let store = here.store()?;
     let history = store.find_task(task)?;
     let id = history.task.id.clone();
-    let host = host(here, &store, watch, None)?;
+    let host = host(here, &store, watch, None, None)?;
     let dossier = store.dossier_of(history)?;
     here.config_at(&store.repo, dossier.history.task.base)?;
     // Before anything is signed: a task that can't be served here stays as it is.
@@ -188,7 +188,7 @@ pub fn submit(
             flow::Error::refused(what, "ask an admin to add you (`hangar policy add`)").into(),
         );
     }
-    let host = host(here, &store, watch, None)?;
+    let host = host(here, &store, watch, None, None)?;
     enqueue(here, &store, &dossier, ask)?;
     let commit = store.repo.resolve(rev)?;
     let subject = super::grade::subject_of_commit(&store, dossier.history.task.base, commit)?;
@@ -278,7 +278,7 @@ pub fn deliver(here: &Here, task: &str, watch: &Watch<'_>) -> Result<RunView, Er
         }
         other => return Err(nothing_to_deliver(&dossier, &other).into()),
     }
-    let host = host(here, &store, watch, None)?;
+    let host = host(here, &store, watch, None, None)?;
     let stop = drive(&host, &store, dossier.id(), None, Agents::Refuse)?;
     view(&store, dossier.id(), stop)
 }

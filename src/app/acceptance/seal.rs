@@ -85,7 +85,7 @@ pub fn seal(
             flow::Error::refused(what, "ask an admin to add you (`hangar policy add`)").into(),
         );
     }
-    let host = host(here, &store, watch, None)?;
+    let host = host(here, &store, watch, None, None)?;
     here.config_at(&store.repo, dossier.history.task.base)?;
     let project = Project::at_base(&store, &dossier.history.task)?;
     let plan = project.plan()?;

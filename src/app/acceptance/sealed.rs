@@ -128,7 +128,7 @@ pub struct Resealed {
 /// Encrypts the newest version of one task, or of every live one, to everybody who may read it.
 pub fn reseal(here: &Here, task: Option<&str>, watch: &Watch<'_>) -> Result<Resealed, Error> {
     let store = here.store()?;
-    let host = host(here, &store, watch, None)?;
+    let host = host(here, &store, watch, None, None)?;
     let ids = match task {
         Some(task) => vec![store.find_task(task)?.task.id],
         None => store.task_refs()?.into_iter().map(|(id, _)| id).collect(),

@@ -50,7 +50,10 @@ pub(super) fn look(
         .collect();
     let chosen = match &named {
         Some(name) => views.iter().position(|view| view.name == *name),
-        None => views.iter().position(|view| view.trust > Some(Trust::None)),
+        // As everywhere: the first that works, and never `none` by itself.
+        None => views
+            .iter()
+            .position(|view| view.trust.is_some() && view.name != "none"),
     };
     if let Some(index) = chosen {
         views[index].chosen = true;
@@ -111,6 +114,18 @@ fn measure(provider: &dyn Provider, cancel: &Cancel) -> ProviderView {
     view
 }
 
+/// What to do where the chosen provider holds too little.
+fn better(views: &[ProviderView], wanted: Trust) -> String {
+    let enough = views.iter().find(|view| view.trust >= Some(wanted));
+    match enough {
+        Some(view) => format!(
+            "`{0}` holds enough: `hangar config set sandbox.provider {0}`",
+            view.name
+        ),
+        None => "grades are refused here; see the probes below for what stands in the way".to_owned(),
+    }
+}
+
 fn verdict(
     named: Option<&str>,
     chosen: Option<&ProviderView>,
@@ -136,8 +151,13 @@ fn verdict(
         let remedy = view.remedy.clone().unwrap_or_default();
         return Check::not(State::Missing, "sandbox", detail, remedy);
     };
+    let why = match named {
+        Some(_) => "named by configuration",
+        None => "the first that works",
+    };
     if trust >= wanted {
-        return Check::ok("sandbox", format!("{} holds `{trust}`", view.name));
+        let detail = format!("{} holds `{trust}` ({why})", view.name);
+        return Check::ok("sandbox", detail);
     }
     let missing = view.probes.as_ref().map(|probes| probes.missing(wanted));
     let missing = missing.unwrap_or_default().join(", ");
@@ -145,9 +165,9 @@ fn verdict(
         State::Missing,
         "sandbox",
         format!(
-            "{} holds `{trust}`, accepted grades need `{wanted}`; not held: {missing}",
+            "{} ({why}) holds `{trust}`, accepted grades need `{wanted}`; not held: {missing}",
             view.name
         ),
-        "grades made here would not be accepted; see the probes below",
+        better(views, wanted),
     )
 }

@@ -3,6 +3,7 @@
 use crate::app::acceptance::grade::{self, GradeView, Patch, Wanted};
 use crate::cli::args::TaskArg;
 use crate::cli::watch::watched;
+use crate::model::outcome::Trust;
 use crate::cli::{CliError, ExitStatus, context::Context};
 use crate::ui::{Label, escape, paint};
 use clap::Args;
@@ -13,8 +14,9 @@ Examples:
   hangar grade KAN-80 --rev pull/12/head
   hangar grade KAN-80 --patch fix.diff --json
   hangar grade KAN-80 --dry-run --version 2
+  hangar grade KAN-80 --require-trust sealed+limits
 
-Exit codes: 0 accepted, 1 not accepted or void.";
+Exit codes: 0 accepted, 1 not accepted or void, 3 the sandbox holds too little.";
 
 /// Grade any patch with the sealed tests of a task
 ///
@@ -38,6 +40,10 @@ pub struct GradeArgs {
     /// Sandbox provider [default: as configured]
     #[arg(long, value_name = "NAME")]
     pub provider: Option<String>,
+    /// Refuse (exit 3) before a test runs when the sandbox was measured to hold less than this;
+    /// plan and policy may ask for more [none, confined, sealed, sealed+limits, isolated]
+    #[arg(long, value_name = "LEVEL")]
+    pub require_trust: Option<Trust>,
     /// Record nothing; also a version that is not approved may be used, and is named so
     #[arg(long)]
     pub dry_run: bool,
@@ -54,6 +60,7 @@ pub(super) fn run(context: &Context, args: &GradeArgs) -> Result<ExitStatus, Cli
         patch,
         version: args.version,
         provider: args.provider.clone(),
+        require: args.require_trust,
         dry_run: args.dry_run,
     };
     let view = watched(context, "grading", |watch| {

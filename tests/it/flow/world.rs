@@ -123,6 +123,7 @@ impl World {
             worker,
             grader,
             provider: Box::new(Linux::new(launcher)),
+            require: hangar::model::outcome::Trust::None,
             binary: env!("CARGO_BIN_EXE_hangar").into(),
             user,
             env: BTreeMap::new(),

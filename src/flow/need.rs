@@ -1,0 +1,65 @@
+//! What a step needs of its sandbox, compared with what the probes of a provider showed.
+//!
+//! A step whose need is not met does not run. Nothing here, and nothing above, takes a weaker sandbox
+//! instead.
+
+use super::Error;
+use crate::model::outcome::Trust;
+use crate::sandbox::Probes;
+
+/// What programs of an agent or of a package client need: no file and no host but the listed ones.
+pub const LISTED: Trust = Trust::Confined;
+/// The most that running hidden tests on the base needs. A grade may ask for more.
+pub const HIDDEN: Trust = Trust::Sealed;
+
+/// Fails when a twin of the sandbox of `step` was measured to hold less than `need`.
+pub fn met(probes: &Probes, need: Trust, step: &str) -> Result<(), Error> {
+    let held = probes.trust();
+    if held >= need {
+        return Ok(());
+    }
+    let missing = probes.missing(need).join(", ");
+    Err(Error::missing(
+        format!(
+            "{step} needs a sandbox that holds `{need}`; the provider {} was measured to hold \
+             `{held}` (not held: {missing})",
+            probes.provider
+        ),
+        "`hangar doctor -v` shows what each provider holds on this machine; name another one with \
+         `sandbox.provider`, or lift what stands in the way of this one",
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sandbox::probe::{CONFINED, Probe, SEALED};
+
+    fn probes(held: &[&[&str]]) -> Probes {
+        Probes {
+            provider: "other".to_owned(),
+            version: String::new(),
+            swap_exposed: false,
+            results: held
+                .iter()
+                .flat_map(|names| names.iter())
+                .map(|name| ((*name).to_owned(), Probe::held("")))
+                .collect(),
+        }
+    }
+
+    #[test]
+    fn a_step_runs_only_where_its_need_was_measured() {
+        let confined = probes(&[CONFINED]);
+        met(&confined, LISTED, "it").unwrap();
+        let error = met(&confined, HIDDEN, "it").unwrap_err();
+        assert!(matches!(&error, Error::Missing { .. }));
+        let text = error.to_string();
+        for part in ["it needs", "`sealed`", "provider other", "`confined`", "survivor"] {
+            assert!(text.contains(part), "{text}");
+        }
+        met(&probes(&[CONFINED, SEALED]), HIDDEN, "it").unwrap();
+        // What was not tried does not hold.
+        assert!(met(&probes(&[SEALED]), LISTED, "it").is_err());
+    }
+}
