@@ -6,7 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 PAGE = (Path(__file__).resolve().parents[1] / "format.md").read_text("utf-8")
-BROKEN = (ValueError, LookupError, TypeError, AttributeError)  # where malformed bytes lead
+BROKEN = (ValueError, LookupError, TypeError, AttributeError, RecursionError)  # where malformed bytes lead
 
 class Record(SimpleNamespace):
     __eq__, __hash__ = object.__eq__, object.__hash__

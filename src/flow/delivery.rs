@@ -107,6 +107,31 @@ pub fn preflight(store: &Store, task: &Task, pattern: &str) -> Result<(), Error>
     }
 }
 
+/// Puts the branch of a delivered task back where somebody deleted it; one that is there stays as it is.
+pub fn put_back(store: &Store, dossier: &Dossier) -> Result<(), Error> {
+    let Some(delivery) = &dossier.history.task.delivery else {
+        return Ok(());
+    };
+    if store.repo.read_ref(&delivery.branch)?.is_some() {
+        return Ok(());
+    }
+    if !store.repo.has_object(delivery.commit) {
+        let branch = delivery.branch.trim_start_matches("refs/heads/");
+        return Err(Error::missing(
+            format!(
+                "the branch `{branch}` and its commit {} are not in this clone",
+                delivery.commit.short()
+            ),
+            format!("fetch it from where it was published: git fetch REMOTE {branch}:{branch}"),
+        ));
+    }
+    let (absent, commit) = (Expected::Absent, Some(delivery.commit));
+    let message = "hangar: put a delivered branch back";
+    Ok(store
+        .repo
+        .update_ref(&delivery.branch, absent, commit, message)?)
+}
+
 /// Only this task's own branch is ever moved.
 fn check_own(store: &Store, task: &Task, tip: ObjectId, branch: &str) -> Result<(), Error> {
     let message = store.repo.read_commit(tip)?.message;
@@ -216,25 +241,21 @@ fn checked_grade<'a>(
 
 /// The branch of a task: `{key}` is its external key, else its short id.
 pub fn branch_name(pattern: &str, task: &Task) -> String {
-    let key: String = if task.external.is_empty() {
-        task.id.short().to_owned()
-    } else {
-        let plain = |c: char| {
-            if c.is_ascii_alphanumeric() || c == '-' || c == '_' {
-                c
-            } else {
-                '-'
-            }
-        };
-        task.external
-            .chars()
-            .map(plain)
-            .collect::<String>()
-            .trim_matches('-')
-            .to_owned()
+    let plain = |c: char| {
+        if c.is_ascii_alphanumeric() || c == '-' || c == '_' {
+            c
+        } else {
+            '-'
+        }
+    };
+    let key: String = task.external.chars().map(plain).collect();
+    // A key without a letter that a branch may have says nothing.
+    let key = match key.trim_matches('-') {
+        "" => task.id.short(),
+        key => key,
     };
     pattern
-        .replace("{key}", &key)
+        .replace("{key}", key)
         .replace("{id}", task.id.short())
 }
 

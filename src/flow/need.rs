@@ -55,7 +55,13 @@ mod tests {
         let error = met(&confined, HIDDEN, "it").unwrap_err();
         assert!(matches!(&error, Error::Missing { .. }));
         let text = error.to_string();
-        for part in ["it needs", "`sealed`", "provider other", "`confined`", "survivor"] {
+        for part in [
+            "it needs",
+            "`sealed`",
+            "provider other",
+            "`confined`",
+            "survivor",
+        ] {
             assert!(text.contains(part), "{text}");
         }
         met(&probes(&[CONFINED, SEALED]), HIDDEN, "it").unwrap();

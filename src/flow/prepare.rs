@@ -87,7 +87,7 @@ pub fn prepare(
     if plan.prepare.trim().is_empty() {
         return Ok(None);
     }
-    let toolbox = toolbox(host);
+    let toolbox = toolbox(host)?;
     let key = key::key(repo, base, plan, &toolbox)?;
     let root = host.cache_folder("prepared", &[key.as_bytes()]);
     let prepared = Prepared { root: root.clone() };
@@ -137,14 +137,14 @@ fn lock(host: &Host<'_>, path: &Path) -> Result<Lock, Error> {
     }
 }
 
-fn toolbox(host: &Host<'_>) -> Toolbox {
+fn toolbox(host: &Host<'_>) -> Result<Toolbox, Error> {
     let mut toolbox = Toolbox::default();
     for name in PROGRAMS {
-        if let Some(program) = find_program(host, name) {
+        if let Some(program) = find_program(&host.user, name)? {
             toolbox.add(name, &program);
         }
     }
-    toolbox
+    Ok(toolbox)
 }
 
 /// Runs the step in a new scratch folder that holds `prepared` and `node_modules` afterwards.

@@ -5,6 +5,7 @@ use super::Error;
 use super::host::Host;
 use super::prepare::{Prepared, prepare};
 use crate::base::process;
+use crate::config::user::User;
 use crate::git::Repository;
 use crate::grade::adapter::{Adapter, adapter};
 use crate::grade::call::{Layout, Tools};
@@ -47,7 +48,7 @@ impl Toolbox {
                 toolbox.bind_all(&prepared.folder().join(path));
                 continue;
             }
-            let program = find_program(host, &tool.name).ok_or_else(|| {
+            let program = find_program(&host.user, &tool.name)?.ok_or_else(|| {
                 Error::missing(
                     format!("`{}` is not on this machine", tool.name),
                     tool.remedy.clone(),
@@ -90,13 +91,24 @@ impl Toolbox {
     }
 }
 
-/// A program by the user's configuration, else by `PATH`.
-pub fn find_program(host: &Host<'_>, name: &str) -> Option<PathBuf> {
-    let named = |name: &str| host.user.toolchain.get(name).cloned();
-    named(name)
-        // The documented key is `python`; `python3` is what is looked for on `PATH`.
-        .or_else(|| named("python").filter(|_| name == "python3"))
-        .or_else(|| process::find(Path::new(name)))
+/// A program by the user's configuration, else by `PATH`. One that is configured and is not there is no
+/// reason to take another.
+pub fn find_program(user: &User, name: &str) -> Result<Option<PathBuf>, Error> {
+    // The documented key is `python`; `python3` is what is looked for on `PATH`.
+    let keys = [Some(name), (name == "python3").then_some("python")];
+    let mut keys = keys.into_iter().flatten();
+    let named = keys.find_map(|key| Some((key, user.toolchain.get(key)?)));
+    match named {
+        Some((_, program)) if program.is_file() => Ok(Some(program.clone())),
+        Some((key, program)) => Err(Error::missing(
+            format!(
+                "`toolchain.{key}` names {}, which is no file",
+                program.display()
+            ),
+            format!("name the right one: hangar config set toolchain.{key} PATH"),
+        )),
+        None => Ok(process::find(Path::new(name))),
+    }
 }
 
 /// What the project's own tests need to run: programs of this machine and what `prepare` left.

@@ -119,8 +119,8 @@ impl Writing<'_> {
                 words::count(turns, "turn", "turns")
             ),
             remedy: format!(
-                "`hangar review {id} --transcript` shows the last turn and every complaint in \
-                 full; make the criteria clearer (`hangar task edit {id}`), then run the task again"
+                "`hangar review {id} --transcript` shows the last turn and what was \
+                 wrong with it; make the criteria clearer (`hangar task edit {id}`), then run the task again"
             ),
         })
     }

@@ -9,7 +9,7 @@ use super::error::{Error, show};
 use super::program::{Git, hide_password, message};
 use super::refs::{Expected, check_ref_name};
 use super::rejected::Rejected;
-use super::repository::Repository;
+use super::repository::{ObjectFormat, Repository};
 use super::trouble::RemoteTrouble;
 use crate::base::process::{self, Output};
 use crate::model::object_id::ObjectId;
@@ -70,12 +70,26 @@ impl Repository {
             let Some((id, name)) = line.split_once('\t') else {
                 continue;
             };
-            if let (Ok(id), Ok(())) = (id.parse(), check_ref_name(name)) {
+            if let (Ok(id), Ok(())) = (id.parse::<ObjectId>(), check_ref_name(name)) {
+                self.check_format(remote, id)?;
                 refs.push((name.to_owned(), id));
             }
         }
         refs.sort();
         Ok(refs)
+    }
+
+    /// Git moves no objects between repositories that name them by different hashes.
+    fn check_format(&self, remote: &str, id: ObjectId) -> Result<(), Error> {
+        let own = self.object_format();
+        let is_long = id.as_bytes().len() == 32;
+        if is_long == (own == ObjectFormat::Sha256) {
+            return Ok(());
+        }
+        let (remote, own) = (shown(remote), own.name());
+        Err(Error::Unsupported(format!(
+            "{remote} names objects by another hash than this repository ({own}): Git exchanges nothing between the two"
+        )))
     }
 
     /// Fetches by these refspecs (`+refs/hangar/*:refs/hangar-remote/origin/*`) and nothing else.

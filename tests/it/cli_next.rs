@@ -1,7 +1,7 @@
 //! What a person is told to do next is what can be done next. Needs a sandbox.
 
 use crate::cli_flow::Place;
-use crate::common::{Ran, TestEnv};
+use crate::common::{Ran, TestEnv, write};
 
 const RIGHT: &str = "echo $(($1 - $2))\n";
 const WRONG: &str = "echo $(($1 + $2))\n";
@@ -158,4 +158,74 @@ fn a_branch_that_moved_on_is_kept_under_another_name() {
         .env
         .git(&place.dir, &["branch", "-m", "hangar/KAN-1", "mine"]);
     names(&ran(&place, &["deliver", "KAN-1"]).success(), "delivered");
+}
+
+#[test]
+fn a_branch_that_somebody_deleted_is_put_back() {
+    let place = Place::new();
+    let id = id(&place);
+    place.seal();
+    place.approve();
+    place.commit(RIGHT);
+    ran(&place, &["submit", "KAN-1"]).success();
+    let commit = place.env.git(&place.dir, &["rev-parse", "hangar/KAN-1"]);
+    let delete = ["branch", "-D", "hangar/KAN-1"];
+    place.env.git(&place.dir, &delete);
+    let gone = ran(&place, &["run", "KAN-1"]).success();
+    names(&gone, "(that branch is not in this clone)");
+    names(&gone, &format!("hangar deliver {id}"));
+    ran(&place, &["deliver", "KAN-1"]).success();
+    let back = place.env.git(&place.dir, &["rev-parse", "hangar/KAN-1"]);
+    assert_eq!(back, commit);
+    // Where the commit is not there either, somebody else has it.
+    place.env.git(&place.dir, &delete);
+    let expire = ["reflog", "expire", "--expire=now", "--all"];
+    place.env.git(&place.dir, &expire);
+    place.env.git(&place.dir, &["gc", "-q", "--prune=now"]);
+    let lost = ran(&place, &["deliver", "KAN-1"]).exits(3);
+    names(&lost, "git fetch REMOTE hangar/KAN-1:hangar/KAN-1");
+}
+
+#[test]
+fn a_run_that_is_refused_leaves_the_draft_as_it_was() {
+    let place = Place::new();
+    let harness =
+        |name: &str| format!("[harness.{name}]\nkind = \"command\"\ncommand = [\"/bin/{name}\"]\n");
+    let text = format!(
+        "{}{}[lanes]\nwriter = [\"true\"]\nimplementer = [\"false\"]\n",
+        harness("true"),
+        harness("false")
+    );
+    write(&place.env.home().join(".config/hangar/config.toml"), &text);
+    place.env.git(&place.dir, &["branch", "hangar/KAN-1"]);
+    let refused = ran(&place, &["run", "KAN-1"]).exits(4);
+    names(&refused, "git branch -m hangar/KAN-1 ");
+    let task = place.json("task-show", &["task", "show", "KAN-1"], 0);
+    assert_eq!(task["state"], "draft");
+}
+
+#[test]
+fn a_key_without_a_letter_for_a_branch_is_no_dead_end() {
+    let place = Place::new();
+    let new = ["task", "new", "T", "--plain", "--key", "\u{f6}"];
+    ran(&place, &new).success();
+    place.commit(RIGHT);
+    let delivered = ran(&place, &["submit", "\u{f6}"]).success();
+    names(&delivered, "delivered hangar/");
+}
+
+#[test]
+fn a_configured_program_that_is_not_there_is_named() {
+    let place = Place::new();
+    let text = "[toolchain]\npython = \"/nowhere/python3\"\n";
+    write(&place.env.home().join(".config/hangar/config.toml"), text);
+    let toml = place.dir.join("hangar.toml");
+    let exec = std::fs::read_to_string(&toml).unwrap();
+    write(
+        &toml,
+        &exec.replace("framework = \"exec\"", "framework = \"pytest\""),
+    );
+    place.env.git(&place.dir, &["commit", "-qam", "pytest"]);
+    let doctor = ran(&place, &["doctor"]).exits(3);
+    names(&doctor, "`toolchain.python` names /nowhere/python3");
 }

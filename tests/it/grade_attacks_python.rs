@@ -5,6 +5,7 @@ use crate::grade_kit::{Bench, CROSSCHECKED, Case, File, id, outcome_of, path_of,
 use hangar::grade::suite::Suite;
 use hangar::model::outcome::{FailureClass, Outcome};
 use hangar::model::plan::Framework;
+use std::os::unix::fs::PermissionsExt as _;
 
 const BASE: &[File<'_>] = &[
     ("calc.py", "def add(a, b):\n    return 0\n"),
@@ -473,6 +474,17 @@ fn a_missing_runner_or_dependency_is_found_before_anything_else() {
             .remedy
             .contains("pip install -r requirements.txt")
     );
+    // The same interpreter, without the packages that are installed for it.
+    let dir = tempfile::tempdir().unwrap();
+    let bare = dir.path().join("python3");
+    let script = format!("#!/bin/sh\nexec {} -S \"$@\"\n", interpreter().display());
+    crate::common::write(&bare, &script);
+    let runs = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(&bare, runs).unwrap();
+    let missing = bench(bare.to_str().unwrap());
+    assert_eq!(missing.len(), 1, "{missing:?}");
+    assert_eq!(missing[0].what, "the test runner pytest is not installed");
+    assert!(missing[0].remedy.contains(" pytest"), "{missing:?}");
 }
 
 #[test]

@@ -76,6 +76,7 @@ pub fn pending(here: &Here, task: Option<&str>, digest: Option<&str>) -> Result<
     }
     decide::is_open(&dossier.history.task)?;
     let seal = choose(&dossier, None)?;
+    is_one(&store, &dossier)?;
     shown_last(&store, &dossier, seal.digest(), digest)?;
     Ok(Pending {
         id: dossier.id().clone(),
@@ -84,6 +85,23 @@ pub fn pending(here: &Here, task: Option<&str>, digest: Option<&str>) -> Result<
         manifest: seal.digest(),
         counts: seal.value().counts,
     })
+}
+
+/// Refuses a decision about one of two versions with the same number: which one counts is to be said first.
+fn is_one(store: &Store, dossier: &Dossier) -> Result<(), Error> {
+    let Next::Blocked(Contradiction::Seals { documents }) = stage::next_now(store, dossier) else {
+        return Ok(());
+    };
+    let id = dossier.id().short();
+    let digests = documents.iter().map(Digest::short).collect::<Vec<_>>();
+    Err(flow::Error::refused(
+        "two versions of the hidden tests were sealed apart, under one number",
+        format!(
+            "an approver says first which one stands: `hangar adjudicate {id} DIGEST --reason TEXT`, of {}",
+            digests.join(", ")
+        ),
+    )
+    .into())
 }
 
 /// Refuses a decision about something that this person did not see.
@@ -172,13 +190,19 @@ pub fn approved_already(here: &Here, pending: &Pending) -> Result<Option<Decided
     }))
 }
 
-/// The decisions about a version, where they contradict each other.
+/// The decisions about a version, where they contradict each other, or the versions beside which it was
+/// sealed.
 pub(super) fn opposed(
     store: &Store,
     dossier: &Dossier,
     seal: &Held<Manifest>,
 ) -> Vec<Contradicting> {
     let manifest = seal.digest();
+    if let Next::Blocked(forked @ Contradiction::Seals { .. }) = stage::next_now(store, dossier)
+        && forked.documents().contains(&manifest)
+    {
+        return contradicting::of(dossier, &forked);
+    }
     match stage::standing_now(store, dossier, seal) {
         Decision::Contradicted(documents) => {
             let decisions = Contradiction::Decisions {

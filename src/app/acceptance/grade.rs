@@ -125,7 +125,13 @@ pub fn grade(here: &Here, wanted: &Wanted, watch: &Watch<'_>) -> Result<GradeVie
             Subject::new(&store.repo, base, store.repo.apply_patch(tree, text)?.tree)?
         }
     };
-    let host = host(here, &store, watch, wanted.provider.as_deref(), wanted.require)?;
+    let host = host(
+        here,
+        &store,
+        watch,
+        wanted.provider.as_deref(),
+        wanted.require,
+    )?;
     // A patch that was recorded as a run is graded as that run's.
     let run = dossier.runs.iter().rfind(|held| {
         let same = |result: &crate::model::run::RunResult| {

@@ -44,7 +44,8 @@ pub struct Card {
     /// The newest version, where that is another one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub superseded_by: Option<u32>,
-    /// Decisions about it that contradict each other: nothing goes on until somebody says which stands.
+    /// Decisions about it that contradict each other, or versions of the same number: nothing goes on
+    /// until somebody says which stands.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub contradicting: Vec<Contradicting>,
     /// Versions whose tests got out, says a grade.

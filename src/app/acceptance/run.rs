@@ -54,6 +54,9 @@ pub struct RunView {
     /// The branch that holds the result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,
+    /// Whether that branch is not in this clone (any more).
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub branch_gone: bool,
     /// Its commit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub commit: Option<ObjectId>,
@@ -127,7 +130,7 @@ pub fn run(
     let id = history.task.id.clone();
     let host = host(here, &store, watch, None, None)?;
     let dossier = store.dossier_of(history)?;
-    here.config_at(&store.repo, dossier.history.task.base)?;
+    let config = here.config_at(&store.repo, dossier.history.task.base)?;
     // Before anything is signed: a task that can't be served here stays as it is.
     let next = match stage::next_now(&store, &dossier) {
         Next::Enqueue => Next::Write {
@@ -138,6 +141,11 @@ pub fn run(
         other => other,
     };
     flow::pairing::check(&host, &dossier.history.task, &next)?;
+    if let Some(config) = config
+        && matches!(next, Next::Write { .. } | Next::Implement { .. })
+    {
+        flow::delivery::preflight(&store, &dossier.history.task, &config.deliver.branch)?;
+    }
     enqueue(here, &store, &dossier, ask)?;
     let stop = drive(&host, &store, &id, until, Agents::Start)?;
     view(&store, &id, stop)
@@ -274,6 +282,7 @@ pub fn deliver(here: &Here, task: &str, watch: &Watch<'_>) -> Result<RunView, Er
     match stage::next_now(&store, &dossier) {
         Next::Deliver { .. } | Next::AwaitPatchApproval { .. } => {}
         Next::Nothing if dossier.history.task.delivery.is_some() => {
+            flow::delivery::put_back(&store, &dossier)?;
             return view(&store, dossier.id(), Stop::Ended);
         }
         other => return Err(nothing_to_deliver(&dossier, &other).into()),
@@ -303,6 +312,10 @@ fn view(store: &Store, id: &TaskId, stop: Stop) -> Result<RunView, Error> {
             .delivery
             .as_ref()
             .map(|delivery| short_branch(&delivery.branch)),
+        branch_gone: match &task.delivery {
+            Some(delivery) => store.repo.read_ref(&delivery.branch)?.is_none(),
+            None => false,
+        },
         commit: task.delivery.as_ref().map(|delivery| delivery.commit),
         grade: grade_of(&dossier).map(|held| words(held.value())),
         rounds_left: match next {

@@ -5,9 +5,10 @@ use crate::app::error::with_causes;
 use crate::app::here::{NO_PULL_REQUESTS, choose, config_at, no_key};
 use crate::app::setup::init::unborn;
 use crate::app::{Error, Here, keys, remote};
-use crate::base::process;
+
 use crate::base::words;
 use crate::config::repository::{DeliverAs, FILE, Repository as Config};
+use crate::flow::tools::find_program;
 use crate::git::Repository;
 use crate::grade::adapter;
 use crate::model::outcome::Trust;
@@ -332,21 +333,18 @@ fn tools(here: &Here, config: &Config) -> Vec<Check> {
         Ok(plan) => plan,
         Err(error) => return vec![missing("grader", &error, "")],
     };
-    let toolchain = here.user().map(|user| user.toolchain).unwrap_or_default();
+    let user = here.user().unwrap_or_default();
     let needed = adapter(framework).tools(&plan);
     let mut checks = vec![Check::ok("grader", format!("framework {framework}"))];
     checks.extend(needed.into_iter().map(|tool| {
         let name = format!("grader needs {}", tool.name);
-        let program = toolchain
-            .get(&tool.name)
-            .cloned()
-            .or_else(|| process::find(Path::new(&tool.name)));
-        match program {
-            Some(path) => Check::ok(&name, path.display().to_string()),
-            None if tool.prepared.is_some() && !plan.prepare.is_empty() => {
+        match find_program(&user, &tool.name) {
+            Err(error) => missing(&name, &error, ""),
+            Ok(Some(path)) => Check::ok(&name, path.display().to_string()),
+            Ok(None) if tool.prepared.is_some() && !plan.prepare.is_empty() => {
                 Check::ok(&name, "expected from `prepare`")
             }
-            None => Check::not(
+            Ok(None) => Check::not(
                 State::Missing,
                 &name,
                 "it is not on this machine",

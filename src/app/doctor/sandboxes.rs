@@ -122,7 +122,9 @@ fn better(views: &[ProviderView], wanted: Trust) -> String {
             "`{0}` holds enough: `hangar config set sandbox.provider {0}`",
             view.name
         ),
-        None => "grades are refused here; see the probes below for what stands in the way".to_owned(),
+        None => {
+            "grades are refused here; see the probes below for what stands in the way".to_owned()
+        }
     }
 }
 

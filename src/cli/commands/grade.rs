@@ -3,8 +3,8 @@
 use crate::app::acceptance::grade::{self, GradeView, Patch, Wanted};
 use crate::cli::args::TaskArg;
 use crate::cli::watch::watched;
-use crate::model::outcome::Trust;
 use crate::cli::{CliError, ExitStatus, context::Context};
+use crate::model::outcome::Trust;
 use crate::ui::{Label, escape, paint};
 use clap::Args;
 use std::path::PathBuf;

@@ -49,8 +49,8 @@ pub struct ReviewArgs {
     /// Print the difference to version N
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub diff: Option<u32>,
-    /// Print the writer's transcript; where nothing could be sealed, that of the last turn with every
-    /// complaint
+    /// Print the writer's transcript; where nothing could be sealed, that of the last turn with its
+    /// complaints
     #[arg(long)]
     pub transcript: bool,
     /// Another version than the newest
@@ -265,7 +265,7 @@ fn notes(card: &Card) -> Vec<String> {
     if !card.contradicting.is_empty() {
         out.push(paint(
             Label::Attention,
-            "People decided the opposite about it:",
+            "Documents about it contradict each other:",
         ));
         let line = |one| format!("  {}", contradicting(one));
         out.extend(card.contradicting.iter().map(line));
@@ -469,7 +469,7 @@ fn decisions(card: &Card, all_shown: bool) -> Vec<String> {
     if !card.contradicting.is_empty() {
         let stands = command(format!("hangar adjudicate {id} DIGEST --reason TEXT"));
         out.push(format!(
-            "Then:            {stands}  (says which decision stands)"
+            "Then:            {stands}  (says which one stands)"
         ));
         return out;
     }

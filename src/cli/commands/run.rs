@@ -145,7 +145,12 @@ fn stopped(view: &RunView) -> String {
         Stopped::Delivered | Stopped::Ended => match branch {
             Some(branch) => {
                 let commit = view.commit.map(|commit| commit.short());
-                format!("delivered  {branch} {}", commit.unwrap_or_default())
+                let gone = if view.branch_gone {
+                    " (that branch is not in this clone)"
+                } else {
+                    ""
+                };
+                format!("delivered  {branch} {}{gone}", commit.unwrap_or_default())
             }
             None => format!(
                 "ended      the task is {}: {}",
@@ -185,6 +190,9 @@ fn next_commands(view: &RunView) -> Vec<String> {
         }
         // It resumes where new tests are written.
         Stopped::NotAccepted | Stopped::Leaked => format!("hangar task retry {id}"),
+        Stopped::Delivered | Stopped::Ended if view.branch_gone => {
+            format!("hangar deliver {id}")
+        }
         Stopped::Delivered | Stopped::Ended if view.branch.is_some() => {
             format!("hangar verify {id}")
         }

@@ -280,17 +280,9 @@ pub(super) fn read_preflight(
         }
         let frames = frames::read(&raw.channel, &call.nonce);
         let stderr = String::from_utf8_lossy(&raw.stderr);
-        if raw.channel.is_empty()
-            && let Some(runner) =
-                runner.filter(|r| stderr.contains(&format!("No module named '{r}'")))
-        {
-            missing.push(Missing {
-                what: format!("the test runner {runner} is not installed"),
-                remedy: format!(
-                    "add to hangar.toml, under [grader]: {}",
-                    prepare_line(suite, Some(runner))
-                ),
-            });
+        if raw.channel.is_empty() {
+            missing.push(no_runner(suite, &stderr, runner));
+            continue;
         }
         let modules: BTreeSet<&str> = frames
             .files
@@ -314,6 +306,30 @@ pub(super) fn read_preflight(
     missing
 }
 
+/// Why our runner sent nothing at all: it could not be loaded.
+fn no_runner(suite: &Suite, stderr: &str, runner: Option<&str>) -> Missing {
+    let lacks = |runner: &&str| stderr.contains(&format!("No module named '{runner}'"));
+    if let Some(runner) = runner.filter(lacks) {
+        return Missing {
+            what: format!("the test runner {runner} is not installed"),
+            remedy: format!(
+                "add to hangar.toml, under [grader]: {}",
+                prepare_line(suite, Some(runner))
+            ),
+        };
+    }
+    Missing {
+        what: format!("the test runner does not start: {}", last_line(stderr)),
+        remedy: interpreter().remedy,
+    }
+}
+
+/// The last line that says something, of a program's own words.
+fn last_line(stderr: &str) -> String {
+    let last = stderr.lines().rev().find(|line| !line.trim().is_empty());
+    last.unwrap_or_default().trim().chars().take(200).collect()
+}
+
 /// A base none of whose own test files can be loaded says nothing about hidden tests: what they
 /// need (a generated file, an undeclared package, a plugin) is not there.
 fn nothing_loads(suite: &Suite, frames: &frames::Frames, stderr: &str) -> Option<Missing> {
@@ -327,8 +343,7 @@ fn nothing_loads(suite: &Suite, frames: &frames::Frames, stderr: &str) -> Option
     };
     // Internal error and usage error: the runner itself stopped, for example in a conftest.py.
     if let Some(status @ (3 | 4)) = frames.status {
-        let last = stderr.lines().rev().find(|line| !line.trim().is_empty());
-        let last: String = last.unwrap_or_default().trim().chars().take(200).collect();
+        let last = last_line(stderr);
         return found(format!("the runner stops with status {status}: {last}"));
     }
     let files: BTreeSet<&str> = suite

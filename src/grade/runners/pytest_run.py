@@ -3,8 +3,8 @@ import pkgutil
 import unittest
 import unittest.mock
 
-import _pytest
 import pytest
+import _pytest
 
 
 def load_everything():

@@ -8,9 +8,15 @@ use crate::git::{self, Expected, Lease, PushOutcome, RefChange, Rejected};
 use crate::model::object_id::ObjectId;
 use crate::store::layout::{Layout, Prefix, RefKind};
 use crate::store::{Error, Store};
+use std::collections::VecDeque;
 
 /// Most refs of one push: what an argument list holds.
 pub(super) const BATCH: usize = 1000;
+
+/// Refused pushes of one batch after which the rest waits for the next sync: once something was taken, and
+/// before.
+const MOST_REFUSED: usize = 64;
+const MOST_REFUSED_AT_FIRST: usize = 16;
 
 /// Words by which servers refuse a ref that another writer moved meanwhile.
 const RACES: [&str; 6] = [
@@ -147,45 +153,56 @@ fn tidy(
     Ok(Pushed::All)
 }
 
-/// Pushes these refs together; where the remote refuses one for good, each half by itself, so that one
-/// ref that it does not take keeps no other away. Gives why another writer was faster.
+/// Pushes these refs together; where the remote refuses one for good, each half by itself, and so on, the
+/// larger pieces first, so that a ref that it does not take keeps few others away, and those only until
+/// the next sync. Gives why another writer was faster.
 fn push_some(
     store: &Store,
     wanted: &Wanted<'_>,
     batch: &[Lease],
     report: &mut Report,
 ) -> Result<Option<String>, Error> {
-    let why = match store.repo.push(wanted.remote, batch, wanted.timeout) {
-        Ok(PushOutcome::Done) => return done(store, wanted, batch, report).map(|()| None),
-        Ok(PushOutcome::Rejected(rejected)) => {
-            if is_race(&rejected) {
+    let before = report.pushed.len();
+    let mut pieces = VecDeque::from([batch]);
+    let mut refused: Vec<(usize, String)> = Vec::new();
+    while let Some(piece) = pieces.pop_front() {
+        match store.repo.push(wanted.remote, piece, wanted.timeout) {
+            Ok(PushOutcome::Done) => done(store, wanted, piece, report)?,
+            Ok(PushOutcome::Rejected(rejected)) if is_race(&rejected) => {
                 return Ok(Some(rejected.named()));
             }
-            rejected.named()
-        }
-        Err(git::Error::Remote {
-            trouble, message, ..
-        }) => {
-            report.not_pushed = Some(NotPushed {
-                why: message,
-                trouble: Some(trouble),
-            });
-            return Ok(None);
-        }
-        Err(error) => return Err(error.into()),
-    };
-    let pushed = report.pushed.len();
-    if batch.len() > 1 {
-        let (one, two) = batch.split_at(batch.len() / 2);
-        if let Some(race) = push_some(store, wanted, one, report)? {
-            return Ok(Some(race));
+            Ok(PushOutcome::Rejected(rejected)) => {
+                refused.push((piece.len(), rejected.named()));
+                if piece.len() > 1 {
+                    let (one, two) = piece.split_at(piece.len() / 2);
+                    pieces.extend([one, two]);
+                }
+            }
+            Err(git::Error::Remote {
+                trouble, message, ..
+            }) => {
+                report.not_pushed = Some(NotPushed {
+                    why: message,
+                    trouble: Some(trouble),
+                });
+                return Ok(None);
+            }
+            Err(error) => return Err(error.into()),
         }
         // A remote that takes nothing at all is not asked for every ref.
-        if report.pushed.len() > pushed || one.len() == 1 {
-            return push_some(store, wanted, two, report);
+        let most = if report.pushed.len() > before {
+            MOST_REFUSED
+        } else {
+            MOST_REFUSED_AT_FIRST
+        };
+        if refused.len() >= most {
+            break;
         }
     }
-    report.not_pushed.get_or_insert(NotPushed::refused(why));
+    // Of a small piece it is the surest which ref was meant.
+    if let Some((_, why)) = refused.into_iter().min_by_key(|(size, _)| *size) {
+        report.not_pushed.get_or_insert(NotPushed::refused(why));
+    }
     Ok(None)
 }
 
