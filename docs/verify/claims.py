@@ -100,6 +100,7 @@ def grade_claims(one, seal, run):
           (verdict(doc["verdict"]) <= verdict(best), "it claims a verdict that its framework does not reach"),
           (not crosschecked or doc["counts"]["sentinels_held"], "a crosschecked verdict without a sentinel that held"),
           (all(doc["subject"][name] == manifest[name] for name in ("base", "base_listing")), "it has another base"),
+          (manifest["plan"].get("reprepare") or not doc.get("reprepared"), "its plan allows no packages of the patch"),
           (doc["after_code"] == manifest["after_code"], "it disagrees with its manifest on after_code"),
           (one.version >= seal.version, "it names an older policy version than its manifest"))
     if doc["accepted"]:

@@ -144,6 +144,7 @@ const DEFAULTS: &[(&str, &str)] = &[
     ("grader.prepare", "\"\""),
     ("grader.protected", "[]"),
     ("grader.repeat", "1"),
+    ("grader.reprepare", "false"),
     ("grader.tests", "[\"tests/\"]"),
     ("grader.timeout", "\"10m\""),
     ("grader.trust", "\"sealed\""),

@@ -176,6 +176,16 @@ impl<'s, 't> Section<'s, 't> {
             .ok_or_else(|| self.bad(key, value, format!("is a number from {least} to {most}")))
     }
 
+    pub(super) fn flag(&self, key: &str) -> Result<Option<bool>, Error> {
+        let Some(value) = self.get(key) else {
+            return Ok(None);
+        };
+        match value.get_ref() {
+            DeValue::Boolean(flag) => Ok(Some(*flag)),
+            _ => Err(self.wrong(key, value, "is true or false")),
+        }
+    }
+
     /// A text such as `4G`, or a number of bytes.
     pub(super) fn size(&self, key: &str) -> Result<Option<u64>, Error> {
         let Some(value) = self.get(key) else {

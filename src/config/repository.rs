@@ -158,6 +158,7 @@ pub(super) const TASK: &[&str] = &["flow", "verify"];
 pub(super) const GRADER: &[&str] = &[
     "framework",
     "prepare",
+    "reprepare",
     "build",
     "tests",
     "protected",
@@ -270,6 +271,7 @@ fn read_grader(grader: &Section<'_, '_>, limits: &Section<'_, '_>) -> Result<Opt
         }
     };
     plan.prepare = grader.checked("prepare", shell_text)?.unwrap_or_default();
+    plan.reprepare = read_reprepare(grader, &plan, framework)?;
     plan.build = grader.checked("build", shell_text)?.unwrap_or_default();
     set(&mut plan.tests, grader.checked_list("tests", glob)?);
     if let (true, Some(value)) = (plan.tests.is_empty(), grader.get("tests")) {
@@ -291,6 +293,25 @@ fn read_grader(grader: &Section<'_, '_>, limits: &Section<'_, '_>) -> Result<Opt
         plan.verdict = verdict;
     }
     Ok(framework.map(|_| plan))
+}
+
+fn read_reprepare(
+    grader: &Section<'_, '_>,
+    plan: &Plan,
+    framework: Option<Framework>,
+) -> Result<bool, Error> {
+    let wanted = grader.flag("reprepare")?.unwrap_or_default();
+    let Some(value) = grader.get("reprepare").filter(|_| wanted) else {
+        return Ok(false);
+    };
+    let knows = |framework| matches!(framework, Framework::Pytest | Framework::Unittest);
+    if !framework.is_none_or(knows) {
+        return Err(grader.bad("reprepare", value, "is there for pytest and unittest only"));
+    }
+    if plan.prepare.trim().is_empty() {
+        return Err(grader.bad("reprepare", value, "needs a `prepare` step to run again"));
+    }
+    Ok(true)
 }
 
 fn read_limits(grader: &Section<'_, '_>, limits: &Section<'_, '_>) -> Result<PlanLimits, Error> {

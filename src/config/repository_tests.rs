@@ -14,6 +14,7 @@ verify = "python -m pytest -q"
 [grader]
 framework = "pytest"
 prepare = "pip install -r requirements.txt"
+reprepare = true
 build = ""
 tests = ["tests/"]
 protected = ["ci/**"]
@@ -41,6 +42,7 @@ fn the_documented_file_is_read_whole() {
     assert_eq!(plan.framework, Framework::Pytest);
     assert_eq!(plan.protected, ["conftest.py", "ci/**"]);
     assert_eq!(plan.env["TZ"], "UTC");
+    assert!(plan.reprepare);
     assert_eq!(
         plan.limits,
         PlanLimits {
@@ -98,6 +100,12 @@ fn a_wrong_type_is_an_error_with_its_line() {
         ("[grader]\nprotected = [\".git/hooks\"]", 2),
         ("[grader]\nlimits = { memory = \"lots\" }", 2),
         ("[grader]\nrepeat = 0", 2),
+        ("[grader]\nreprepare = 1", 2),
+        ("[grader]\nframework = \"pytest\"\nreprepare = true", 3),
+        (
+            "[grader]\nframework = \"jest\"\nprepare = \"npm ci\"\nreprepare = true",
+            4,
+        ),
         ("[grader]\nenv = { \"A-B\" = \"x\" }", 2),
         ("[deliver]\nbranch = \"main\"", 2),
         ("[deliver]\nbranch = \"-x/{key}\"", 2),

@@ -58,6 +58,10 @@ pub fn template(found: &Template<'_>) -> String {
     ));
     line(format_args!("prepare = {}", quote(found.prepare)));
     line(format_args!(
+        "# Whether it runs again for a patch that asks for new packages (pytest and unittest)."
+    ));
+    line(format_args!("reprepare = false"));
+    line(format_args!(
         "# Builds the patched code, without the tests and without network."
     ));
     line(format_args!("build = {}", quote(found.build)));

@@ -13,7 +13,7 @@ use crate::grade::call::{Call, Layout};
 use crate::grade::manifest::{Project, Tree};
 use crate::grade::protect::Globs;
 use crate::grade::report::RunReport;
-use crate::grade::suite::{SealedFile, Suite};
+use crate::grade::suite::{Added, SealedFile, Suite};
 use crate::model::complaint::{Complaint, Kind};
 use crate::model::criteria::Criteria;
 use crate::model::object_id::ObjectId;
@@ -94,6 +94,7 @@ impl Ground {
             files,
             project: self.project.clone(),
             known: Vec::new(),
+            added: Added::default(),
         }
     }
 

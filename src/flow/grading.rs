@@ -7,6 +7,7 @@ use super::frozen;
 use super::host::Host;
 use super::leak::{self, Leak};
 use super::need;
+use super::prepare::{Reprepared, reprepare};
 use super::scratch::Scratch;
 use super::subject::Subject;
 use super::tools::Tooling;
@@ -18,7 +19,7 @@ use crate::grade::call::Layout;
 use crate::grade::judge::{self, Evidence, Judgement};
 use crate::grade::protect::{GradedTree, Protection, graded_tree};
 use crate::grade::report::RunReport;
-use crate::grade::suite::Suite;
+use crate::grade::suite::{Added, Suite};
 use crate::model::digest::Digest;
 use crate::model::outcome::{Outcome, TestId};
 use crate::model::plan::Plan;
@@ -45,6 +46,8 @@ pub struct Findings {
     pub touched: Vec<String>,
     /// Paths under the plan's tests that were put back to base.
     pub put_back: usize,
+    /// Whether packages that the patch asks for were there beside those of the base.
+    pub reprepared: bool,
     /// What of the hidden tests was found outside; then nothing ran.
     pub leak: Option<Leak>,
     /// What the sandbox held; `None` where nothing ran.
@@ -64,6 +67,7 @@ impl Findings {
             refused: Some(reason),
             touched,
             put_back: 0,
+            reprepared: false,
             leak,
             probes: None,
             build: Duration::ZERO,
@@ -108,6 +112,10 @@ pub fn examine(
         return Ok(Findings::refused(reason, touched, None, started));
     }
     let stage = Stage::new(host, store, opened, subject, &plan, &protection)?;
+    let Some(stage) = stage else {
+        let reason = "the prepare step of the plan fails with the patch".to_owned();
+        return Ok(Findings::refused(reason, touched, None, started));
+    };
     let build_started = Instant::now();
     if let Some(reason) = stage.build()? {
         return Ok(Findings::refused(reason, touched, None, started));
@@ -119,6 +127,7 @@ pub fn examine(
         refused: None,
         touched,
         put_back: stage.graded.put_back.len(),
+        reprepared: !stage.suite.added.places.is_empty(),
         leak,
         probes: Some(probes),
         build,
@@ -150,6 +159,7 @@ struct Stage<'a> {
 }
 
 impl<'a> Stage<'a> {
+    /// `None`: what the patch asks for can't be installed.
     fn new(
         host: &'a Host<'a>,
         store: &Store,
@@ -157,7 +167,7 @@ impl<'a> Stage<'a> {
         subject: &Subject,
         plan: &'a Plan,
         protection: &'a Protection,
-    ) -> Result<Self, Error> {
+    ) -> Result<Option<Self>, Error> {
         let sealed: Vec<&[u8]> = opened
             .payload
             .files()
@@ -170,13 +180,23 @@ impl<'a> Stage<'a> {
             protection.tests(),
             sealed,
         );
-        let tooling = Tooling::find(host, &store.repo, subject.base, plan)?;
+        let mut tooling = Tooling::find(host, &store.repo, subject.base, plan)?;
         let scratch = Scratch::new(&host.cache)?;
         let tree = scratch.folder("src")?;
         let put_back = |path: &[u8]| graded.put_back.contains(path);
         let mixed = store
             .repo
             .with_paths_from(subject.tree, subject.base_tree, &put_back)?;
+        let trees = (subject.base_tree, mixed);
+        let base = tooling.prepared.as_ref();
+        let added = match reprepare(host, &store.repo, trees, plan, base)? {
+            Reprepared::Fails => return Ok(None),
+            Reprepared::No => Added::default(),
+            Reprepared::Yes(added) => {
+                tooling.prepared = base.map(|base| base.with(&added));
+                added.modules
+            }
+        };
         store
             .repo
             .materialise(mixed, &tree, Some(crate::sandbox::owner()))?;
@@ -187,10 +207,11 @@ impl<'a> Stage<'a> {
             files: opened.files(),
             project: project(&store.repo, subject.base, plan)?,
             known: opened.ids(),
+            added,
         };
         learn(host, store, subject, &mut suite)?;
         let allow_swap = store.policy.newest().root.acceptance.swap_exposed;
-        Ok(Self {
+        Ok(Some(Self {
             host,
             opened,
             plan,
@@ -201,7 +222,7 @@ impl<'a> Stage<'a> {
             tooling,
             suite,
             allow_swap,
-        })
+        }))
     }
 
     fn bench(&self) -> Bench<'_> {

@@ -1,12 +1,16 @@
 //! Dependencies: fetched once per lockfile in a sandbox with registry egress, read-only afterwards.
 //!
 //! `prepare` sees the base alone, never a patch and never a test. What it leaves is kept under a
-//! key made from everything that it could depend on.
+//! key made from everything that it could depend on. Where the plan allows it, it runs once more for a
+//! patch, apart from that (`patch.rs`).
 
 mod cargo;
 mod key;
 mod left;
+mod patch;
 mod why;
+
+pub use patch::{Added, Reprepared, reprepare};
 
 use super::Error;
 use super::basecheck::project;
@@ -45,6 +49,8 @@ const PROGRAMS: [&str; 9] = [
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prepared {
     root: PathBuf,
+    /// Where packages lie that a patch adds.
+    added: Option<PathBuf>,
 }
 
 impl Prepared {
@@ -72,6 +78,10 @@ impl Prepared {
             });
         }
         mounts.extend(cargo::folders(&self.root));
+        mounts.extend(self.added.iter().map(|root| Mount::ReadOnly {
+            host: root.join("prepared"),
+            inside: patch::INSIDE.into(),
+        }));
         mounts
     }
 }
@@ -90,27 +100,41 @@ pub fn prepare(
     let toolbox = toolbox(host)?;
     let key = key::key(repo, base, plan, &toolbox)?;
     let root = host.cache_folder("prepared", &[key.as_bytes()]);
-    let prepared = Prepared { root: root.clone() };
+    kept(host, &root, "preparing dependencies", || {
+        make(host, repo, base, plan, &toolbox).map(Some)
+    })?;
+    Ok(Some(Prepared { root, added: None }))
+}
+
+/// Makes the folder of a key where it is not there yet. `false`: there was nothing to keep.
+fn kept(
+    host: &Host<'_>,
+    root: &Path,
+    stage: &str,
+    make: impl FnOnce() -> Result<Option<Scratch>, Error>,
+) -> Result<bool, Error> {
     if root.join(COMPLETE).exists() {
-        return Ok(Some(prepared));
+        return Ok(true);
     }
     files::create_private_dir(root.parent().unwrap_or(Path::new("/")))?;
     let _lock = lock(host, &root.with_extension("lock"))?;
     if root.join(COMPLETE).exists() {
-        return Ok(Some(prepared));
+        return Ok(true);
     }
-    host.stage("preparing dependencies");
-    let made = make(host, repo, base, plan, &toolbox)?;
-    let renamed = fs::remove_dir_all(&root)
+    host.stage(stage);
+    let Some(made) = make()? else {
+        return Ok(false);
+    };
+    let renamed = fs::remove_dir_all(root)
         .or_else(ignore_missing)
-        .and_then(|()| fs::rename(made.path(), &root));
+        .and_then(|()| fs::rename(made.path(), root));
     renamed.map_err(|source| files::Error {
         action: "keep",
-        path: root.clone(),
+        path: root.to_owned(),
         source,
     })?;
     files::write_atomic(&root.join(COMPLETE), b"", 0o600)?;
-    Ok(Some(prepared))
+    Ok(true)
 }
 
 fn ignore_missing(error: std::io::Error) -> std::io::Result<()> {
@@ -163,11 +187,7 @@ fn make(
     let is_named = |client: Client| names(&plan.prepare, client.as_str());
     let setup = registries::ask_for(&machine, &host.user.prepare_hosts, &is_named)?;
     let scratch = Scratch::new(&host.cache)?;
-    let folders = Folders {
-        prepared: scratch.folder("prepared")?,
-        modules: scratch.folder("node_modules")?,
-        src: scratch.folder("src")?,
-    };
+    let folders = Folders::new(&scratch)?;
     let tree = repo.read_commit(base)?.tree;
     repo.materialise(tree, &folders.src, Some(crate::sandbox::owner()))?;
     let (step, records) = run(host, plan, toolbox, &setup, &folders)?;
@@ -196,6 +216,16 @@ struct Folders {
     prepared: PathBuf,
     modules: PathBuf,
     src: PathBuf,
+}
+
+impl Folders {
+    fn new(scratch: &Scratch) -> Result<Self, Error> {
+        Ok(Self {
+            prepared: scratch.folder("prepared")?,
+            modules: scratch.folder("node_modules")?,
+            src: scratch.folder("src")?,
+        })
+    }
 }
 
 /// Runs the step: what it left, and what it asked of the network.

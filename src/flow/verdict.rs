@@ -175,6 +175,7 @@ fn document(
         canary_found: findings.leak.is_some(),
         protected_touched: findings.touched.clone(),
         put_back: u32::try_from(findings.put_back).unwrap_or(u32::MAX),
+        reprepared: findings.reprepared,
         limits_hit: judgement
             .into_iter()
             .flat_map(|judgement| &judgement.hits)

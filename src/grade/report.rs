@@ -35,6 +35,9 @@ pub enum Fault {
     /// A dependency that the base fetches was built from files of the tree.
     #[error("a dependency was replaced by code of the patch")]
     Replaced,
+    /// The tests import a package that the base does not have and the patch installs.
+    #[error("the tests import a package that only the patch installs")]
+    Installed,
     /// It can't be told whether one was.
     #[error(
         "it can't be told whether the names that the tests use mean the same code as in the base"

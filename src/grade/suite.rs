@@ -6,7 +6,7 @@ use crate::grade::call::{Call, Layout, Room, Tools};
 use crate::grade::manifest::Project;
 use crate::model::outcome::TestId;
 use crate::model::plan::Plan;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -20,6 +20,15 @@ pub struct SealedFile {
     pub executable: bool,
     /// Content.
     pub text: Secret,
+}
+
+/// Packages that only a patch installs (`reprepare` of the plan).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Added {
+    /// Folders of modules, as absolute inside paths. They come last where modules are looked for.
+    pub places: Vec<PathBuf>,
+    /// What modules there are called.
+    pub names: BTreeSet<String>,
 }
 
 /// What is run where.
@@ -37,6 +46,8 @@ pub struct Suite {
     pub project: Project,
     /// Every test id of the sealed files, sentinels included. Empty while they are being listed.
     pub known: Vec<TestId>,
+    /// What the patch adds to what `prepare` left.
+    pub added: Added,
 }
 
 impl Suite {

@@ -50,6 +50,9 @@ pub struct Grade {
     pub protected_touched: Vec<String>,
     /// Paths under the plan's tests that were put back to base.
     pub put_back: u32,
+    /// Whether packages that the patch asks for were there beside those of the base.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub reprepared: bool,
     /// Limits that were hit.
     pub limits_hit: Vec<String>,
     /// Who and when.

@@ -78,6 +78,10 @@ pub struct Plan {
     pub framework: Framework,
     /// Shell text run at the base with registry egress before anything else; empty is none.
     pub prepare: String,
+    /// Whether `prepare` runs once more for a patch that changes what it reads, to add packages that the
+    /// base lacks.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub reprepare: bool,
     /// Shell text run on base + patch without tests and without egress; empty is none.
     pub build: String,
     /// Globs of paths where hidden tests may lie and that are put back to base for grading.
@@ -108,6 +112,7 @@ impl Plan {
         Self {
             framework,
             prepare: String::new(),
+            reprepare: false,
             build: String::new(),
             tests: vec!["tests/".into()],
             protected: Vec::new(),

@@ -218,6 +218,7 @@ impl Filled<'_> {
             canary_found: false,
             protected_touched: Vec::new(),
             put_back: 0,
+            reprepared: false,
             limits_hit: Vec::new(),
             signer: self.signer(&self.world.grader),
             subject: Subject {

@@ -11,7 +11,7 @@ use hangar::grade::judge::{Evidence, Judgement, judge};
 use hangar::grade::manifest::{Project, Tree};
 use hangar::grade::protect::Globs;
 use hangar::grade::report::RunReport;
-use hangar::grade::suite::{SealedFile, Suite};
+use hangar::grade::suite::{Added, SealedFile, Suite};
 use hangar::model::criteria::Criteria;
 use hangar::model::manifest::BaseStatus;
 use hangar::model::outcome::{Outcome, TestId, Trust, Verdict};
@@ -75,6 +75,7 @@ impl Bench {
             files,
             project: Project::of(framework, &tests, tree),
             known: Vec::new(),
+            added: Added::default(),
         };
         let base = base
             .iter()

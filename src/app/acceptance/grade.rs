@@ -66,6 +66,9 @@ pub struct GradeView {
     /// Whether the patch changes nothing: what was graded is the task's base.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub unchanged: bool,
+    /// Whether packages that the patch asks for were there beside those of the base.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub reprepared: bool,
     /// Sandbox provider.
     pub provider: String,
     /// Protected paths that the patch touches beyond the plan.
@@ -273,6 +276,7 @@ fn view(graded: &Graded, subject: &Subject, seal: &Held<Manifest>, approved: boo
         grade: graded.digest,
         patch: grade.subject.patch,
         unchanged: subject.tree == subject.base_tree,
+        reprepared: grade.reprepared,
         provider: grade.sandbox.provider.clone(),
         protected_touched: grade.protected_touched.clone(),
         guarded: guarded(&subject.changes()),

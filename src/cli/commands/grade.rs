@@ -111,6 +111,10 @@ fn text(view: &GradeView) -> String {
             counts.sentinels_held, counts.sentinels
         ));
     }
+    if view.reprepared {
+        lines
+            .push("packages   those of the base, and behind them those that the patch adds".into());
+    }
     if view.unchanged {
         lines.push("patch      empty: this is the task's base as it is".into());
     }

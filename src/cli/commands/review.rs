@@ -518,6 +518,12 @@ fn plan(card: &Card, out: &mut Vec<String>) {
     };
     field("framework", plan.framework.as_str());
     field("prepare", &plan.prepare);
+    if plan.reprepare {
+        field(
+            "",
+            "once more for a patch that changes what it reads: packages that the base lacks are added",
+        );
+    }
     field("build", &plan.build);
     field("tests", &plan.tests.join(", "));
     field("may touch", &plan.may_touch.join(", "));

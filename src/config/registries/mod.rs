@@ -154,6 +154,11 @@ pub fn ask_for(
     for host in more {
         setup.host(host.clone());
     }
+    add_certificates(machine, &mut setup);
+    Ok(setup)
+}
+
+fn add_certificates(machine: &Machine<'_>, setup: &mut Setup) {
     for name in CERTIFICATES {
         if let Some(value) = machine.text(name)
             && Path::new(value).is_absolute()
@@ -163,6 +168,12 @@ pub fn ask_for(
             setup.read(Path::new(value));
         }
     }
+}
+
+/// What code may know that nobody has looked at: pip's index alone, and none that wants a credential.
+pub fn ask_openly(machine: &Machine<'_>) -> Result<Setup, Error> {
+    let mut setup = pip::ask_openly(machine)?.unwrap_or_default();
+    add_certificates(machine, &mut setup);
     Ok(setup)
 }
 

@@ -31,6 +31,39 @@ pub(super) fn ask(machine: &Machine<'_>) -> Result<Option<Setup>, Error> {
     setup(text(Client::Pip, &listed)?, machine.inside).map(Some)
 }
 
+/// The same for code that may see no credential.
+pub(super) fn ask_openly(machine: &Machine<'_>) -> Result<Option<Setup>, Error> {
+    let Some(listed) = machine.run(Client::Pip, &["config", "list"], "PIP_")? else {
+        return Ok(None);
+    };
+    let listed = text(Client::Pip, &listed)?;
+    if has_credentials(listed) {
+        return Err(Error::Missing {
+            what: "a package index that pip on this machine reaches without a password or certificate \
+                   of yours: code of a patch would see it"
+                .into(),
+            remedy: "grade on a machine whose pip needs none, or leave `reprepare` out of hangar.toml".into(),
+        });
+    }
+    setup(listed, machine.inside).map(Some)
+}
+
+/// Whether what is kept of a configuration holds a secret.
+fn has_credentials(listed: &str) -> bool {
+    let options = options(listed);
+    let mut addresses = ["index-url", "extra-index-url", "find-links"]
+        .iter()
+        .filter_map(|key| options.get(key))
+        .flat_map(|value| value.split_whitespace());
+    let named = |address: &str| {
+        let rest = address.split_once("://").map_or(address, |(_, rest)| rest);
+        let place = rest.split(['/', '?', '#']).next().unwrap_or(rest);
+        // In a query, too, there may be a token.
+        place.contains('@') || address.contains('?')
+    };
+    options.contains_key("client-cert") || addresses.any(named)
+}
+
 fn setup(listed: &str, inside: &Path) -> Result<Setup, Error> {
     let options = options(listed);
     let mut setup = Setup::default();
@@ -152,6 +185,26 @@ fn unquote(text: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_holds_a_secret_is_not_for_every_code() {
+        for open in [
+            "",
+            "global.index-url='https://mirror.example.org/simple'\nglobal.timeout='5'",
+            "global.cert='/etc/ssl/x.pem'",
+            "global.find-links='/srv/wheels'",
+        ] {
+            assert!(!has_credentials(open), "{open}");
+        }
+        for secret in [
+            "global.index-url='https://me:word@mirror.example.org/simple'",
+            "install.extra-index-url='https://a.example.org/ https://token@b.example.org/'",
+            ":env:.find-links='https://c.example.org/?key=1'",
+            "global.client-cert='/home/me/x.pem'",
+        ] {
+            assert!(has_credentials(secret), "{secret}");
+        }
+    }
 
     fn read(listed: &str) -> (Vec<String>, String, Setup) {
         let setup = setup(listed, Path::new("/hangar/clients")).unwrap();

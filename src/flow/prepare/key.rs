@@ -88,8 +88,8 @@ pub(super) fn key(
     Ok(Digest::of(&bytes))
 }
 
-/// Files of the base that count.
-fn inputs<'a>(listing: &'a Listing, step: &str) -> Vec<(&'a [u8], Digest)> {
+/// Files of a tree that count.
+pub(super) fn inputs<'a>(listing: &'a Listing, step: &str) -> Vec<(&'a [u8], Digest)> {
     let named = named(step);
     listing
         .iter()

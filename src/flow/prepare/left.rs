@@ -7,6 +7,7 @@ use super::Error;
 use crate::base::files;
 use crate::grade::manifest::Project;
 use crate::model::plan::Plan;
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -136,7 +137,7 @@ pub(super) fn refuse_copies(prepared: &Path, project: &Project, plan: &Plan) -> 
 }
 
 /// `site-packages` of the virtual environment.
-fn sites(prepared: &Path) -> Vec<PathBuf> {
+pub(super) fn sites(prepared: &Path) -> Vec<PathBuf> {
     let mut path = prepared.to_owned();
     for part in ["venv", "lib"] {
         path.push(part);
@@ -149,6 +150,20 @@ fn sites(prepared: &Path) -> Vec<PathBuf> {
         .filter(|folder| is_folder(folder))
         .map(|folder| folder.join("site-packages"))
         .collect()
+}
+
+/// Names by which modules of a `site-packages` are imported.
+pub(super) fn modules(site: &Path) -> BTreeSet<String> {
+    let names = entries(site).into_iter().filter_map(|entry| {
+        let name = entry.file_name()?.to_str()?;
+        // `x`, `x.py`, `x.cpython-312-x86_64-linux-gnu.so`; not `x-1.0.dist-info` or `x.pth`.
+        let (stem, end) = name.split_once('.').unwrap_or((name, ""));
+        let is_module =
+            end.is_empty() || ["py", "pyc", "so"].iter().any(|last| end.ends_with(last));
+        let is_name = stem.chars().all(|c| c.is_alphanumeric() || c == '_');
+        (is_module && is_name && stem != "__pycache__").then(|| stem.to_owned())
+    });
+    names.collect()
 }
 
 /// The distribution that a file or folder of `site-packages` stands for.

@@ -26,6 +26,16 @@ pub(super) fn refused(records: &[EgressRecord]) -> Vec<String> {
     places(records, |verdict| matches!(verdict, Verdict::Refused(_)))
 }
 
+/// The error of a step that did not end well because a registry was not reached.
+pub(super) fn unreachable(
+    plan: &Plan,
+    step: Option<&StepOutcome>,
+    records: &[EgressRecord],
+) -> Option<Error> {
+    let none = places(records, |verdict| matches!(verdict, Verdict::Failed(_))).is_empty();
+    (!none).then(|| failed(plan, step, records))
+}
+
 /// The error of a step that did not end well.
 pub(super) fn failed(plan: &Plan, step: Option<&StepOutcome>, records: &[EgressRecord]) -> Error {
     let refused = refused(records);

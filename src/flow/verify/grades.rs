@@ -127,6 +127,9 @@ fn consistent(case: &Case<'_>, grade: &Grade) -> Vec<String> {
     if grade.subject.base != manifest.base || grade.subject.base_listing != manifest.base_listing {
         wrong.push("its base is not the one of the base check".into());
     }
+    if grade.reprepared && !manifest.plan.reprepare {
+        wrong.push("it has packages of the patch, which its plan does not allow".into());
+    }
     if grade.after_code != manifest.after_code {
         wrong.push("it disagrees with its manifest on whether code was seen first".into());
     }

@@ -28,6 +28,7 @@ mod mocha;
 mod node;
 mod pytest;
 mod python;
+mod python_imports;
 mod python_runner;
 mod rust_scan;
 mod tap;

@@ -1,6 +1,6 @@
 //! What pytest and unittest share: the interpreter, the lister, and reading records.
 
-use super::{Adapter, Missing, Proposal, Unlistable};
+use super::{Adapter, Missing, Proposal, Unlistable, python_imports};
 use crate::grade::call::{Call, End, Layout, Raw, Script, Tool};
 use crate::grade::frames::{self, Frame};
 use crate::grade::manifest::{Tree, has_extension};
@@ -9,6 +9,7 @@ use crate::grade::suite::Suite;
 use crate::model::outcome::{FailureClass, Outcome, TestId};
 use crate::model::plan::Framework;
 use serde::Deserialize;
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::time::Duration;
@@ -96,12 +97,14 @@ pub(super) fn request(
     ids: &[TestId],
     files: &[String],
 ) -> serde_json::Value {
-    let path: Vec<&str> = suite
-        .plan
-        .env
-        .get("PYTHONPATH")
-        .map(|path| path.split(':').filter(|part| !part.is_empty()).collect())
-        .unwrap_or_default();
+    let named = suite.plan.env.get("PYTHONPATH").map_or("", String::as_str);
+    let named = named.split(':').filter(|part| !part.is_empty());
+    let added = suite
+        .added
+        .places
+        .iter()
+        .map(|place| place.to_string_lossy());
+    let path: Vec<Cow<'_, str>> = named.map(Cow::from).chain(added).collect();
     // Folders at the root that are all tests.
     let folders: Vec<&str> = suite
         .plan
@@ -121,6 +124,14 @@ pub(super) fn request(
         "plugins": suite.plan.plugins,
         "options": suite.plan.options,
     })
+}
+
+/// Whether sealed files import what only the patch installs. The base's own modules come before that.
+fn asks_for_added(suite: &Suite) -> bool {
+    let names: BTreeSet<String> = &suite.added.names - &suite.project.own;
+    let texts = suite.files.iter().map(|file| file.text.expose());
+    let mut texts = texts.map(String::from_utf8_lossy);
+    !names.is_empty() && texts.any(|text| python_imports::imports(&text, &names))
 }
 
 /// The call that lists the sealed files.
@@ -214,6 +225,9 @@ pub(super) fn read(
         return builder.finish();
     };
     builder.limits(raw);
+    if asks_for_added(suite) {
+        builder.fault(Fault::Installed);
+    }
     let frames = frames::read(&raw.channel, &call.nonce);
     for fault in &frames.faults {
         builder.fault(*fault);

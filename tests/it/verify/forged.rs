@@ -139,6 +139,10 @@ fn a_grade_that_differs_from_its_manifest() {
         "disagrees with its manifest on whether code was seen first",
     );
     grade(&|grade| grade.counts.expected = 3, "it expects 3 tests");
+    grade(
+        &|grade| grade.reprepared = true,
+        "packages of the patch, which its plan does not allow",
+    );
 }
 
 #[test]

@@ -235,6 +235,7 @@ impl Making<'_> {
             canary_found: false,
             protected_touched: Vec::new(),
             put_back: 0,
+            reprepared: false,
             limits_hit: Vec::new(),
             signer: grader.table(store.clock.now()),
             subject: subject.table(),
