@@ -16,7 +16,7 @@ pub mod spec;
 pub mod toolchain;
 
 pub use error::{Error, Unavailable};
-pub use linux::{Bwrap, Linux};
+pub use linux::{Bwrap, Gvisor, Linux};
 pub use none::None;
 pub use probe::Probes;
 
@@ -96,6 +96,7 @@ pub fn providers(launcher: &Launcher) -> Vec<Box<dyn Provider>> {
     vec![
         Box::new(Linux::new(launcher.clone())),
         Box::new(Bwrap::new(launcher.clone())),
+        Box::new(Gvisor::new(launcher.clone())),
         Box::new(None),
     ]
 }

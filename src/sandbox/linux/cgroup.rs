@@ -256,6 +256,39 @@ impl Drop for Part {
     }
 }
 
+/// Whether something of the groups that the process `owner` made was killed for want of memory.
+pub(super) fn was_killed(owner: u32) -> bool {
+    let name = format!("{PREFIX}{owner}-");
+    let killed = |place: Place| -> Option<u64> {
+        let listed = open(place.parent.as_fd(), Path::new("."))
+            .and_then(Dir::new)
+            .ok()?;
+        let entry = listed
+            .flatten()
+            .find(|entry| entry.file_name().to_bytes().starts_with(name.as_bytes()))?;
+        let folder = open(
+            place.parent.as_fd(),
+            Path::new(entry.file_name().to_str().ok()?),
+        )
+        .ok()?;
+        let events = match place.version {
+            Version::One => "memory.oom_control",
+            Version::Two => "memory.events",
+        };
+        Some(field(&folder, events, "oom_kill"))
+    };
+    let places = Places::read().unwrap_or_default().into_iter();
+    places.filter_map(killed).any(|count| count > 0)
+}
+
+/// Removes groups that nobody is left to remove, wherever we may make some.
+pub(super) fn sweep_all() {
+    // Without control groups there is nothing to remove.
+    for place in Places::read().unwrap_or_default() {
+        sweep(&place.parent);
+    }
+}
+
 /// Removes groups whose launcher is dead (killed before it could remove them).
 fn sweep(parent: &OwnedFd) {
     let Ok(entries) = rustix::fs::openat(

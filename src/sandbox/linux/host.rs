@@ -1,6 +1,7 @@
 //! The host side of the embedded provider: starts the launcher, feeds it, and reads its reports.
 
 use super::bridge::Bridges;
+use super::cgroup;
 use super::codec::{self, StepEnd};
 use super::fault::Fault;
 use super::wire::{Frame, Reader, Receiver, kind};
@@ -8,7 +9,9 @@ use crate::base::process;
 use crate::base::redact::Secret;
 use crate::sandbox::error::{Error, Unavailable};
 use crate::sandbox::probe::{Probes, outside};
-use crate::sandbox::spec::{CollectedFile, End, Limits, Network, Outcome, Spec, Step, StepOutcome};
+use crate::sandbox::spec::{
+    CollectedFile, End, Hit, Limits, Network, Outcome, Spec, Step, StepOutcome,
+};
 use crate::sandbox::{Cancel, Event, Launcher, Provider};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
@@ -59,7 +62,7 @@ impl Provider for Linux {
     }
 
     fn probe(&self, spec: &Spec, cancel: &Cancel) -> Result<Probes, Error> {
-        outside::run(self, PathBuf::from(super::OWN_PROGRAM), spec, cancel)
+        outside::run(self, PathBuf::from(super::OWN_PROGRAM), 0, spec, cancel)
     }
 
     fn run(
@@ -72,6 +75,8 @@ impl Provider for Linux {
             provider: NAME,
             launcher: &self.launcher,
             words: &[],
+            copies: 1,
+            dies_of_memory: false,
         }
         .run(spec, cancel, events)
     }
@@ -115,11 +120,20 @@ pub(super) fn check(provider: &dyn Provider) -> Result<(), Unavailable> {
         remedy: "see the other providers".to_owned(),
     };
     match provider.run(&spec, &Cancel::default(), &mut |_| {}) {
-        Ok(outcome) => match outcome.steps.first().map(|step| step.end) {
-            // Everything was made and only the program is not there.
-            Some(End::NotStarted(libc::ENOENT)) => Ok(()),
-            other => Err(unavailable(format!("a program ended with {other:?}"))),
-        },
+        Ok(outcome) => {
+            let step = outcome.steps.into_iter().next().unwrap_or_default();
+            match step.end {
+                // Everything was made and only the program is not there.
+                End::NotStarted(libc::ENOENT) => Ok(()),
+                other => {
+                    let words = String::from_utf8_lossy(&step.stderr);
+                    let words = words.trim();
+                    Err(unavailable(format!(
+                        "a program ended with {other:?} {words}"
+                    )))
+                }
+            }
+        }
         Err(Error::Unavailable(unavailable)) => Err(unavailable),
         Err(error) => {
             let cause = std::error::Error::source(&error)
@@ -135,6 +149,10 @@ pub(super) struct Start<'a> {
     pub(super) launcher: &'a Launcher,
     /// What follows the hidden subcommand.
     pub(super) words: &'a [OsString],
+    /// How often it reads the specification.
+    pub(super) copies: usize,
+    /// Whether it dies with everything inside when memory runs out.
+    pub(super) dies_of_memory: bool,
 }
 
 impl Start<'_> {
@@ -160,6 +178,7 @@ impl Start<'_> {
         let channels: Vec<bool> = spec.steps.iter().map(|step| step.channel).collect();
         let mut session = Session {
             provider: self.provider,
+            copies: self.copies,
             socket: ours,
             child: Some(child),
             outcome: Outcome::default(),
@@ -168,7 +187,13 @@ impl Start<'_> {
             lines: [VecDeque::new(), VecDeque::new()],
             bridges: Bridges::default(),
         };
-        session.run(spec, cancel, events)?;
+        let owner = session.child.as_ref().map_or(0, Child::id);
+        match session.run(spec, cancel, events) {
+            Err(Error::Lost(_)) if self.dies_of_memory && cgroup::was_killed(owner) => {
+                session.out_of_memory();
+            }
+            ended => ended?,
+        }
         // Before the caller hears of the outcome, the launcher is gone too.
         session.stop();
         Ok(std::mem::take(&mut session.outcome))
@@ -177,6 +202,7 @@ impl Start<'_> {
 
 struct Session {
     provider: &'static str,
+    copies: usize,
     socket: UnixStream,
     child: Option<Child>,
     outcome: Outcome,
@@ -197,7 +223,9 @@ impl Session {
     ) -> Result<(), Error> {
         let socket = self.socket.try_clone().map_err(Error::Start)?;
         // A launcher that fails at once reads nothing; its report tells why.
-        let _ = codec::send_spec(&socket, spec);
+        for _ in 0..self.copies {
+            let _ = codec::send_spec(&socket, spec);
+        }
         let steps: Duration = spec.steps.iter().map(|step| step.timeout).sum();
         let limit = Instant::now().checked_add(steps.saturating_add(SLACK));
         let mut receiver = Receiver::new(&socket);
@@ -308,6 +336,14 @@ impl Session {
         Ok(())
     }
 
+    /// The step that runs is over, and no other one will be: everything inside was killed.
+    fn out_of_memory(&mut self) {
+        if let Some(step) = self.outcome.steps.last_mut().filter(|_| self.running) {
+            step.end = End::Signalled(libc::SIGKILL);
+            step.hits.push(Hit::Memory);
+        }
+    }
+
     /// The launcher ended or spoke nonsense. Its last words are in its standard error.
     fn lost(&mut self) -> Error {
         let _ = self.socket.shutdown(std::net::Shutdown::Both);
@@ -397,7 +433,7 @@ fn show(pending: &mut VecDeque<u8>, bytes: &[u8], error: bool, events: &mut dyn 
 
 impl Fault {
     /// As the caller of `provider` hears it.
-    fn told(self, provider: &'static str) -> Error {
+    pub(super) fn told(self, provider: &'static str) -> Error {
         if self.blocked {
             return Error::Blocked {
                 what: self.what,

@@ -14,7 +14,9 @@ use crate::sandbox::spec::{Limits, Mount, Spec, Step};
 use rustix::fd::{AsFd as _, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Gid, Mode, Uid};
 use rustix::io::Errno;
-use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, UnmountFlags};
+use rustix::mount::{
+    FsMountFlags, FsOpenFlags, MountAttrFlags, MountFlags, MoveMountFlags, UnmountFlags,
+};
 use rustix::process::{
     DumpableBehavior, Resource, Rlimit, Signal, WaitOptions, set_dumpable_behavior,
     set_parent_process_death_signal, setrlimit,
@@ -54,6 +56,8 @@ pub(super) struct Common<'spec> {
     pub(super) spec: &'spec Spec,
     /// Who made the namespaces and mounts.
     pub(super) walls: Walls,
+    /// Whether the kernel shows everybody what processes hold, so that ours must be hidden.
+    pub(super) hide: bool,
     /// The tree's root folder.
     pub(super) root: &'spec OwnedFd,
     pub(super) filters: &'spec Filters,
@@ -123,6 +127,9 @@ fn start(common: &Common<'_>, step: &Step, ends: &Ends) -> Result<Started, Fault
         // In our control group, so that it shows as the top.
         sys::unshare(sys::NEW_CGROUP).doing("make a cgroup namespace")?;
     }
+    if common.hide {
+        hide()?;
+    }
     limits(&common.spec.limits, &common.fallback)?;
     drop_privileges(common.become_user)?;
     still_wanted(ends.launcher.as_fd())?;
@@ -158,6 +165,14 @@ fn own_proc() -> Result<(), Fault> {
         MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH,
     )
     .doing("mount /proc")
+}
+
+/// Puts an empty folder over what `/proc` shows of this process.
+pub(super) fn hide() -> Result<(), Fault> {
+    let own = format!("/proc/{}", rustix::process::getpid().as_raw_pid());
+    let flags = MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+    rustix::mount::mount("none", own, "tmpfs", flags, c"mode=0555,size=4096")
+        .doing("hide the supervisor")
 }
 
 fn limits(limits: &Limits, fallback: &Limits) -> Result<(), Fault> {
@@ -200,7 +215,11 @@ fn drop_privileges(become_user: Option<tree::Owner>) -> Result<(), Fault> {
             Err(errno) => return Err(errno).doing("drop capabilities"),
         }
     }
-    rustix::thread::clear_ambient_capability_set().doing("drop capabilities")?;
+    match rustix::thread::clear_ambient_capability_set() {
+        // A kernel without them: gVisor.
+        Ok(()) | Err(Errno::INVAL) => {}
+        Err(errno) => return Err(errno).doing("drop capabilities"),
+    }
     if let Some(owner) = become_user {
         let (uid, gid) = (Uid::from_raw(owner.uid), Gid::from_raw(owner.gid));
         rustix::thread::set_thread_groups(&[]).doing("drop groups")?;
@@ -280,7 +299,7 @@ fn prepare(common: &Common<'_>, step: &Step, ends: &Ends) -> Result<Call, Errno>
     if lowest.is_none_or(|fd| fd <= 3) {
         return Err(Errno::BADF);
     }
-    rustix::process::setsid()?;
+    sys::new_session()?;
     sys::reset_signals();
     rustix::process::umask(Mode::from_raw_mode(0o022));
     rustix::process::chdir(&step.dir)?;
@@ -315,7 +334,7 @@ pub(super) fn writable(spec: &Spec) -> impl Iterator<Item = &Path> {
 /// The program, once it runs.
 struct Started {
     pid: i32,
-    pidfd: OwnedFd,
+    pidfd: Option<OwnedFd>,
     watch: Option<Watch>,
 }
 
@@ -340,7 +359,7 @@ impl Started {
                     if self
                         .watch
                         .as_mut()
-                        .is_some_and(|watch| watch.tick(&self.pidfd))
+                        .is_some_and(|watch| watch.tick(self.pidfd.as_ref()))
                     {
                         record(status, OVER, bits(MEMORY));
                         return 1;

@@ -3,17 +3,22 @@
 //! It is the first process of their pid namespace, and has no right to make more walls. It fills the
 //! tree, runs the steps one after the other, and after each kills every process but itself.
 
+use super::cgroup::Group;
 use super::fault::{Doing as _, Fault};
 use super::handover::{Copy, Handover};
 use super::launcher::{self, NOBODY, Ready, Stop};
-use super::{Walls, copy, lay, sys, tree};
+use super::wire::Receiver;
+use super::{Walls, codec, copy, init, lay, pin, sys, tree};
 use crate::sandbox::HOME;
+use crate::sandbox::spec::{Limits, Mount};
 use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, CWD, Gid, Mode, OFlags, Uid};
 use rustix::io::Errno;
 use rustix::process::{DumpableBehavior, Pid, set_dumpable_behavior};
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// The word after the hidden subcommand.
@@ -28,31 +33,93 @@ pub(super) fn main(number: Option<&OsStr>) -> ExitCode {
 }
 
 fn session(control: &UnixStream, number: Option<i32>) -> Result<(), Stop> {
-    if rustix::process::getpid() != Pid::INIT {
-        let fault: Result<(), Fault> = Err(Errno::PERM).doing("be the first process");
-        fault?;
-    }
-    set_dumpable_behavior(DumpableBehavior::NotDumpable).doing("hide memory")?;
-    launcher::forbid_core_dumps().doing("forbid core dumps")?;
-    rustix::process::umask(Mode::empty());
-    let mut handover = number
+    begin()?;
+    let handover = number
         .ok_or(Errno::BADF)
         .and_then(sys::adopt)
         .doing("find the specification")
         .and_then(|memory| Handover::read(memory).doing("read the specification"))?;
+    let held = handover.group.as_ref().map_or(0, Group::controllers);
+    work(control, handover, held, &BTreeMap::new(), false)
+}
+
+/// The word where the walls are a kernel of their own, through which no descriptor passes.
+pub(super) const APART: &str = "apart";
+
+/// Runs on this process's standard input, from which the specification comes; `held` are the bounds
+/// that a control group holds from outside, as bits.
+pub(super) fn main_apart(held: Option<&OsStr>) -> ExitCode {
+    let held = held
+        .and_then(OsStr::to_str)
+        .and_then(|text| text.parse().ok());
+    launcher::serve(|control| apart(control, held.unwrap_or(0)))
+}
+
+fn apart(control: &UnixStream, held: u64) -> Result<(), Stop> {
+    begin()?;
+    let spec = codec::receive_spec(&mut Receiver::new(control)).doing("read the specification")?;
+    let mut copies = Vec::new();
+    for (index, mount) in spec.mounts.iter().enumerate() {
+        if let Mount::Scratch { inside, .. } = mount {
+            let source = Path::new(SOURCES).join(index.to_string());
+            let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
+            copies.push(Copy {
+                source: rustix::fs::open(&source, flags, Mode::empty())
+                    .doing_on("open", &source)?,
+                inside: inside.clone(),
+                but: BTreeSet::new(),
+            });
+        }
+    }
+    let pins = pin::wanted(&spec);
+    let handover = Handover {
+        // Memory is bounded from outside, together with the kernel.
+        fallback: Limits {
+            processes: spec.limits.processes,
+            ..Limits::default()
+        },
+        spec,
+        copies,
+        group: None,
+    };
+    // gVisor shows everybody the maps and descriptors of every process.
+    init::hide()?;
+    work(control, handover, held, &pins, true)
+}
+
+/// Where the folders lie that scratch mounts are copied from, each under the number of its mount.
+pub(super) const SOURCES: &str = "/var/sources";
+
+fn begin() -> Result<(), Fault> {
+    if rustix::process::getpid() != Pid::INIT {
+        return Err(Errno::PERM).doing("be the first process");
+    }
+    set_dumpable_behavior(DumpableBehavior::NotDumpable).doing("hide memory")?;
+    launcher::forbid_core_dumps().doing("forbid core dumps")?;
+    rustix::process::umask(Mode::empty());
+    Ok(())
+}
+
+/// Fills the tree and carries the specification out.
+fn work(
+    control: &UnixStream,
+    mut handover: Handover,
+    held: u64,
+    pins: &BTreeMap<PathBuf, bool>,
+    hide: bool,
+) -> Result<(), Stop> {
     launcher::listeners(control, &handover.spec)?;
     let root = rustix::process::geteuid().is_root();
-    let owner = tree::Owner {
-        uid: if root {
-            NOBODY
-        } else {
-            rustix::process::geteuid().as_raw()
-        },
-        gid: if root {
-            NOBODY
-        } else {
-            rustix::process::getegid().as_raw()
-        },
+    let owner = if root {
+        tree::Owner {
+            uid: NOBODY,
+            gid: NOBODY,
+        }
+    } else {
+        tree::Owner {
+            uid: rustix::process::geteuid().as_raw(),
+            gid: rustix::process::getegid().as_raw(),
+        }
     };
     let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
     let top = rustix::fs::open("/", flags, Mode::empty()).doing("open the root")?;
@@ -65,13 +132,16 @@ fn session(control: &UnixStream, number: Option<i32>) -> Result<(), Stop> {
     let copied = !handover.copies.is_empty();
     handover.copies.clear();
     lay::files(&top, &handover.spec, owner)?;
+    pin::make_by_owner(&top, &handover.spec, pins)?;
     // Bodies live on in tmpfs only.
     handover.spec.files.clear();
     let ready = Ready {
         spec: &handover.spec,
         walls: Walls::Given,
+        hide,
         root: &top,
         group: handover.group.as_ref(),
+        held,
         fallback: handover.fallback,
         become_user: root.then_some(owner),
         copied,

@@ -84,8 +84,10 @@ fn session(control: &UnixStream) -> Result<(), Stop> {
     let ready = Ready {
         spec: &spec,
         walls: Walls::Own,
+        hide: false,
         root: &tree.root,
         group: group.as_ref(),
+        held: group.as_ref().map_or(0, Group::controllers),
         fallback,
         become_user: identity.become_user,
         copied: tree.copied,
@@ -97,9 +99,13 @@ fn session(control: &UnixStream) -> Result<(), Stop> {
 pub(super) struct Ready<'a> {
     pub(super) spec: &'a Spec,
     pub(super) walls: Walls,
+    /// Whether each process of ours must be hidden from the programs.
+    pub(super) hide: bool,
     /// The tree's root folder.
     pub(super) root: &'a OwnedFd,
     pub(super) group: Option<&'a Group>,
+    /// Bounds that a control group holds, as bits.
+    pub(super) held: u64,
     /// Bounds that no control group holds.
     pub(super) fallback: Limits,
     /// Real user that steps must become.
@@ -112,7 +118,7 @@ impl Ready<'_> {
     /// Runs the steps, reads back what they left, and reports all of it.
     pub(super) fn carry_out(self, control: &UnixStream) -> Result<(), Stop> {
         let landlock = inner::abi();
-        let held = self.group.map_or(0, Group::controllers);
+        let held = self.held;
         let facts = Enforced {
             other_user: self.become_user.is_some(),
             landlock,
@@ -127,6 +133,7 @@ impl Ready<'_> {
         let common = Common {
             spec: self.spec,
             walls: self.walls,
+            hide: self.hide,
             root: self.root,
             filters: &filters,
             group: self.group,

@@ -1,11 +1,11 @@
-//! The supervisor for Linux, and the two providers that it is enough for.
+//! The supervisor for Linux, and the providers that rest on it.
 //!
 //! Two processes work together: the host side ([`host`]) in hangar itself, and the launcher
 //! ([`launcher`]), this same binary started again as a hidden single-threaded subcommand. For each
 //! step the launcher starts a pid 1 ([`init`]), which starts the program.
 //!
-//! The embedded provider makes the walls itself: namespaces and mounts. In [`bwrap`] another program
-//! makes them, and [`inside`] is what the launcher then does within.
+//! The embedded provider makes the walls itself: namespaces and mounts. In [`bwrap`] and [`gvisor`]
+//! another program makes them, and [`inside`] is what the launcher then does within.
 
 mod bridge;
 mod bwrap;
@@ -14,6 +14,7 @@ mod codec;
 mod copy;
 mod fault;
 mod filter;
+mod gvisor;
 mod handover;
 mod host;
 mod init;
@@ -29,6 +30,7 @@ mod watch;
 mod wire;
 
 pub use bwrap::Bwrap;
+pub use gvisor::Gvisor;
 pub use host::Linux;
 pub(super) use launcher::NOBODY;
 
@@ -53,6 +55,8 @@ pub(super) fn launcher_main(mut args: impl Iterator<Item = OsString>) -> ExitCod
         None => launcher::main(),
         Some(word) if word == bwrap::WORD => bwrap::main(args.next()),
         Some(word) if word == inside::WORD => inside::main(args.next().as_deref()),
+        Some(word) if word == inside::APART => inside::main_apart(args.next().as_deref()),
+        Some(word) if word == gvisor::WORD => gvisor::main(args.next(), args.next()),
         Some(_) => ExitCode::FAILURE,
     }
 }

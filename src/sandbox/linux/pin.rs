@@ -6,10 +6,13 @@
 
 use super::fault::{Doing as _, Fault};
 use super::sys;
+use super::tree::{self, Ground};
 use crate::sandbox::spec::{Mount, Spec};
-use rustix::fd::AsFd as _;
-use rustix::fs::{CWD, Mode, OFlags};
+use rustix::fd::{AsFd as _, OwnedFd};
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Gid, Mode, OFlags, Uid};
+use rustix::io::Errno;
 use std::collections::BTreeMap;
+use std::ffi::{CStr, CString};
 use std::path::{Path, PathBuf};
 
 /// Folders and files to pin, parents first, each with whether it becomes read-only.
@@ -61,6 +64,68 @@ pub(super) fn make(pins: &BTreeMap<PathBuf, bool>) -> Result<(), Fault> {
                 rustix::fs::openat(CWD, path, flags, Mode::empty()).doing_on("pin", path)?;
             sys::set_mount_attributes(mount.as_fd(), sys::ATTR_READ_ONLY, false)
                 .doing_on("pin", path)?;
+        }
+    }
+    Ok(())
+}
+
+/// The same where the launcher is another user than the programs and can't mount: what is pinned
+/// becomes its own, and the folders above sticky, so that only it can rename or remove in them what
+/// is its own.
+pub(super) fn make_by_owner(
+    root: &OwnedFd,
+    spec: &Spec,
+    pins: &BTreeMap<PathBuf, bool>,
+) -> Result<(), Fault> {
+    for (path, read_only) in pins {
+        if let Some(top) = scratch_above(spec, path) {
+            sticky(root, top).doing_on("pin", top)?;
+        }
+        let (folder, name) = tree::parent(root, path, Ground::Ours)?;
+        if *read_only {
+            keep(
+                &folder,
+                &CString::new(name).map_err(|_| Fault::blocked("pin", path))?,
+            )
+            .doing_on("pin", path)?;
+        } else {
+            sticky(root, path).doing_on("pin", path)?;
+        }
+    }
+    Ok(())
+}
+
+fn sticky(root: &OwnedFd, path: &Path) -> Result<(), Errno> {
+    let below = path.strip_prefix("/").unwrap_or(path);
+    let folder = tree::open_folder(root, below)?;
+    take(&folder, c".")?;
+    rustix::fs::chmodat(&folder, c".", Mode::from_raw_mode(0o1777), AtFlags::empty())
+}
+
+fn take(folder: &OwnedFd, name: &CStr) -> Result<(), Errno> {
+    let (uid, gid) = (Some(Uid::ROOT), Some(Gid::ROOT));
+    rustix::fs::chownat(folder, name, uid, gid, AtFlags::SYMLINK_NOFOLLOW)
+}
+
+/// Takes `name`, and everything below it, away from the programs.
+fn keep(folder: &OwnedFd, name: &CStr) -> Result<(), Errno> {
+    take(folder, name)?;
+    let stat = rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
+    let kind = FileType::from_raw_mode(stat.st_mode);
+    if kind.is_symlink() {
+        return Ok(());
+    }
+    let mode = Mode::from_raw_mode(stat.st_mode & 0o755);
+    rustix::fs::chmodat(folder, name, mode, AtFlags::empty())?;
+    if !kind.is_dir() {
+        return Ok(());
+    }
+    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::RDONLY | OFlags::CLOEXEC;
+    let below = rustix::fs::openat(folder, name, flags, Mode::empty())?;
+    for entry in Dir::read_from(&below)? {
+        let entry = entry?;
+        if !matches!(entry.file_name().to_bytes(), b"." | b"..") {
+            keep(&below, entry.file_name())?;
         }
     }
     Ok(())

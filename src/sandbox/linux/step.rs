@@ -92,7 +92,8 @@ struct Gone;
 struct Running<'launcher> {
     outside: &'launcher Outside<'launcher>,
     walls: Walls,
-    pidfd: OwnedFd,
+    /// Of pid 1, where the kernel has such descriptors.
+    pidfd: Option<OwnedFd>,
     status: OwnedFd,
     streams: Vec<Stream>,
     started: Instant,
@@ -131,7 +132,11 @@ pub(super) fn run(common: &Common<'_>, step: &Step, outside: &Outside<'_>) -> Re
         // A program may open its own streams anew, by `/dev/stdout`.
         let streams = [&ends.stdin, &ends.stdout, &ends.stderr];
         for end in streams.into_iter().chain(&ends.channel) {
-            give(end, owner)?;
+            match give(end, owner) {
+                // gVisor's pipes have no owner to change.
+                Err(_) if common.walls == Walls::Given => {}
+                given => given?,
+            }
         }
     }
     let before = common.group.map(Group::counters);
@@ -175,7 +180,10 @@ pub(super) fn run(common: &Common<'_>, step: &Step, outside: &Outside<'_>) -> Re
 
 /// Whether a writable part of ours is full. What was full and is emptied is not seen.
 fn is_full(common: &Common<'_>) -> bool {
-    let full = |fs: rustix::fs::StatFs| fs.f_bfree == 0 || fs.f_ffree == 0;
+    // Not every file system counts both.
+    let none = |free: u64, of: u64| of > 0 && free == 0;
+    let full =
+        |fs: rustix::fs::StatFs| none(fs.f_bfree, fs.f_blocks) || none(fs.f_ffree, fs.f_files);
     match common.walls {
         // All of them are one tmpfs.
         Walls::Own => rustix::fs::fstatfs(common.root).is_ok_and(full),
@@ -259,9 +267,12 @@ impl Running<'_> {
         let mut fds = vec![
             PollFd::new(self.outside.control, PollFlags::IN),
             PollFd::new(self.outside.signals, PollFlags::IN),
+            // At its end, too, when pid 1 is gone.
             PollFd::new(&self.status, PollFlags::IN),
-            PollFd::new(&self.pidfd, PollFlags::IN),
         ];
+        let begin = fds.len();
+        fds.extend(self.pidfd.iter().map(|fd| PollFd::new(fd, PollFlags::IN)));
+        let known = fds.len();
         let streams = self.streams.iter().filter_map(|stream| stream.fd.as_ref());
         fds.extend(streams.map(|fd| PollFd::new(fd, PollFlags::IN)));
         match poll(&mut fds, Some(&timeout)) {
@@ -272,7 +283,7 @@ impl Running<'_> {
         if said(0) || said(1) {
             return Err(Gone);
         }
-        Ok(said(2) || said(3))
+        Ok(said(2) || (begin..known).any(said))
     }
 
     /// What pid 1 wrote; killed when it said nothing of an end.
@@ -306,10 +317,15 @@ impl Running<'_> {
         if self.walls == Walls::Given {
             return sys::kill_all_others().doing("end the step");
         }
+        let pidfd = self
+            .pidfd
+            .as_ref()
+            .ok_or(Errno::NOSYS)
+            .doing("end the step")?;
         // It may be gone already.
-        let _ = pidfd_send_signal(&self.pidfd, Signal::KILL);
+        let _ = pidfd_send_signal(pidfd, Signal::KILL);
         loop {
-            match waitid(WaitId::PidFd(self.pidfd.as_fd()), WaitIdOptions::EXITED) {
+            match waitid(WaitId::PidFd(pidfd.as_fd()), WaitIdOptions::EXITED) {
                 Err(Errno::INTR) => {}
                 other => return other.map(drop).doing("wait for the end of the step"),
             }

@@ -58,15 +58,23 @@ pub(super) enum Fork {
     Parent {
         /// Id of the child in our pid namespace.
         pid: i32,
-        /// Its process descriptor.
-        pidfd: OwnedFd,
+        /// Its process descriptor, where the kernel has such.
+        pidfd: Option<OwnedFd>,
     },
 }
 
 /// Forks into the new namespaces named by `flags`. The caller must be single-threaded.
 pub(super) fn fork(flags: i32) -> Result<Fork, Errno> {
+    match clone(flags | libc::CLONE_PIDFD) {
+        // No such descriptors: Linux before 5.2, gVisor.
+        Err(Errno::INVAL) => clone(flags),
+        done => done,
+    }
+}
+
+fn clone(flags: i32) -> Result<Fork, Errno> {
     let mut pidfd: RawFd = -1;
-    let flags = libc::c_long::from(flags | libc::CLONE_PIDFD | libc::SIGCHLD);
+    let flags = libc::c_long::from(flags | libc::SIGCHLD);
     // SAFETY: without CLONE_VM and with a null stack this is fork(2): the child gets a copy of the
     // address space. The process has one thread, so no lock can be held by another. The third
     // argument is where the kernel stores the process descriptor; it lives on our stack.
@@ -85,7 +93,7 @@ pub(super) fn fork(flags: i32) -> Result<Fork, Errno> {
         return Ok(Fork::Child);
     }
     // SAFETY: the kernel just made this descriptor for us; nothing else owns it.
-    let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
+    let pidfd = (pidfd >= 0).then(|| unsafe { OwnedFd::from_raw_fd(pidfd) });
     Ok(Fork::Parent {
         pid: i32::try_from(pid).unwrap_or(i32::MAX),
         pidfd,
@@ -159,9 +167,11 @@ pub(super) fn close_all_but(keep: &[RawFd]) -> Result<(), Errno> {
         .collect();
     keep.sort_unstable();
     let mut from = 3u32;
-    for fd in keep.into_iter().chain(std::iter::once(u32::MAX)) {
+    // No descriptor is larger, and gVisor refuses a larger end.
+    let end = i32::MAX.unsigned_abs();
+    for fd in keep.into_iter().chain(std::iter::once(end)) {
         if fd > from {
-            let to = if fd == u32::MAX { fd } else { fd - 1 };
+            let to = if fd == end { fd } else { fd - 1 };
             // SAFETY: closing descriptors touches no memory. Owners of closed descriptors in this
             // process are never used or dropped again: the caller execs or leaves by `_exit`.
             check(unsafe { libc::syscall(libc::SYS_close_range, from, to, 0u32) })?;
@@ -197,6 +207,12 @@ pub(super) fn adopt(fd: RawFd) -> Result<OwnedFd, Errno> {
     // SAFETY: the descriptor is open, and whoever started this process named it to be ours. Callers
     // take each one once.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Makes this process the first of a session. Its id is not looked at: gVisor answers 0.
+pub(super) fn new_session() -> Result<(), Errno> {
+    // SAFETY: no memory is involved.
+    check(unsafe { libc::setsid() }.into()).map(drop)
 }
 
 /// Kills every other process of our pid namespace, whose first process we must be, and waits until

@@ -60,8 +60,11 @@ impl Watch {
     }
 
     /// Waits for `program` or for the interval, then looks. True when there is too much memory.
-    pub(super) fn tick(&mut self, program: &OwnedFd) -> bool {
-        let mut fds = [PollFd::new(program, PollFlags::IN)];
+    pub(super) fn tick(&mut self, program: Option<&OwnedFd>) -> bool {
+        let mut fds: Vec<PollFd<'_>> = program
+            .into_iter()
+            .map(|program| PollFd::new(program, PollFlags::IN))
+            .collect();
         if poll(&mut fds, Some(&INTERVAL)) != Ok(0) {
             return false;
         }

@@ -5,6 +5,7 @@
     reason = "the attempts are system calls that no safe wrapper offers, made to be refused"
 )]
 
+use rustix::fd::{FromRawFd as _, OwnedFd};
 use rustix::io::Errno;
 use std::ptr;
 
@@ -36,6 +37,23 @@ pub(super) fn io_uring() -> Result<i64, Errno> {
     let mut params = [0u8; 512];
     // SAFETY: the kernel reads and writes within the array.
     result(unsafe { libc::syscall(libc::SYS_io_uring_setup, 1u32, params.as_mut_ptr()) })
+}
+
+/// Whether right 0 is ambient; fails where the kernel knows no ambient rights.
+pub(super) fn ambient() -> Result<i64, Errno> {
+    // SAFETY: only asks, and passes numbers.
+    result(
+        unsafe { libc::prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_IS_SET, 0, 0, 0) }.into(),
+    )
+}
+
+/// A copy of the channel on descriptor 3.
+pub(super) fn channel() -> Result<OwnedFd, Errno> {
+    // SAFETY: copies a descriptor, or fails where there is none; the copy is ours alone.
+    unsafe {
+        let copy = result(libc::fcntl(3, libc::F_DUPFD_CLOEXEC, 4).into())?;
+        Ok(OwnedFd::from_raw_fd(i32::try_from(copy).unwrap_or(-1)))
+    }
 }
 
 /// Forks; `true` in the child. The caller has one thread.

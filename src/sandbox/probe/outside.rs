@@ -25,14 +25,16 @@ const DISK: u64 = 6 << 20;
 const FILE: u64 = 1 << 20;
 const OUTPUT: u64 = 64 << 10;
 
-/// Probes a twin of `spec`. `program` is the hangar binary as the launcher sees it.
+/// Probes a twin of `spec`. `program` is the hangar binary as the launcher sees it; `beside` are bytes
+/// that the bound on memory leaves for what is not the programs'.
 pub(in crate::sandbox) fn run(
     provider: &dyn Provider,
     program: PathBuf,
+    beside: u64,
     spec: &Spec,
     cancel: &Cancel,
 ) -> Result<Probes, Error> {
-    let trap = Trap::lay(&spec.limits).map_err(Error::Start)?;
+    let trap = Trap::lay(&spec.limits, beside).map_err(Error::Start)?;
     let twin = twin(spec, program, &trap.bait);
     let outcome = provider.run(&twin, cancel, &mut |_| {})?;
     let mut results = reports(&outcome);
@@ -62,7 +64,7 @@ struct Trap {
 }
 
 impl Trap {
-    fn lay(limits: &Limits) -> io::Result<Self> {
+    fn lay(limits: &Limits, beside: u64) -> io::Result<Self> {
         // Open to everyone: only the sandbox may stand between the probe and the bait.
         let folder = Folder::new("probe", 0o755)?;
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755))?;
@@ -93,7 +95,7 @@ impl Trap {
                     .to_string_lossy()
                     .into_owned(),
                 kernel: Kernel::here(),
-                memory: smaller(limits.memory, MEMORY),
+                memory: smaller(limits.memory, MEMORY).map(|bytes| bytes + beside),
                 processes: smaller(limits.processes, PROCESSES),
                 disk: smaller(limits.disk, DISK),
                 file_size: smaller(limits.file, FILE),
@@ -140,11 +142,12 @@ fn twin(spec: &Spec, program: PathBuf, bait: &Bait) -> Spec {
         idle: None,
     };
     let mut steps = vec![step(inside::LOOK), step(inside::BOUNDS)];
-    if bait.memory.is_some() {
-        steps.push(step(inside::MEMORY));
-    }
     if bait.processes.is_some() {
         steps.push(step(inside::PROCESSES));
+    }
+    // Last: some sandboxes end with it.
+    if bait.memory.is_some() {
+        steps.push(step(inside::MEMORY));
     }
     let mut mounts = spec.mounts.clone();
     mounts.push(Mount::ReadOnly {
@@ -156,7 +159,7 @@ fn twin(spec: &Spec, program: PathBuf, bait: &Bait) -> Spec {
         files: Vec::new(),
         network: spec.network.clone(),
         limits: Limits {
-            memory: bait.memory,
+            memory: spec.limits.memory.map(|bytes| bytes.min(MEMORY)),
             processes: bait.processes,
             disk: bait.disk,
             output: bait.output,

@@ -91,3 +91,56 @@ mod bwrap {
         }
     }
 }
+
+mod gvisor {
+    hold_too! { "gvisor", "heavy: needs runsc":
+        escape {
+            the_supervisor_is_out_of_reach,
+            without_the_inner_domain_the_supervisor_is_still_out_of_reach,
+            inherited_descriptors_are_closed,
+            what_is_not_ours_cannot_be_written,
+        }
+        lifetime {
+            survivors_die_with_their_step,
+            a_timeout_kills_everything,
+            an_interrupt_kills_everything,
+        }
+        limits {
+            a_fork_bomb_is_stopped_at_the_bound,
+            a_large_file_is_refused,
+            a_flood_ends_with_the_clock,
+            descriptors_are_bounded,
+        }
+        probe {
+            a_kernel_of_its_own_is_measured,
+        }
+        run {
+            streams_and_status_come_back,
+            a_program_that_is_not_there_is_said_so,
+            the_environment_is_what_the_step_names_and_nothing_else,
+            the_machine_looks_neutral,
+            standard_input_and_the_channel_are_connected,
+            the_rest_is_skipped_after_a_failure_when_asked,
+            a_deadline_bounds_all_steps_together,
+            lines_are_shown_as_they_come,
+            output_is_cut_at_its_bound_and_the_program_goes_on,
+            a_large_channel_is_read_to_its_end,
+            a_step_that_stands_still_is_ended,
+            the_provider_works_here_by_its_own_account,
+        }
+        tree {
+            a_read_only_mount_is_read_and_not_written,
+            a_single_file_can_be_mounted,
+            a_writable_mount_changes_the_host,
+            changes_of_a_scratch_mount_stay_in_memory,
+            a_laid_file_replaces_what_stands_there_and_follows_nothing,
+            a_laid_file_is_refused_where_the_tree_bends_its_path,
+            a_laid_file_never_lands_on_the_host,
+            a_tree_decides_no_mount_point,
+            the_fixed_parts_cannot_be_replaced,
+            hashes_tell_whether_files_were_changed,
+            what_is_laid_to_be_read_stays_with_the_folders_above_it,
+            collected_files_come_back_through_memory,
+        }
+    }
+}

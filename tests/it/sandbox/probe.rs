@@ -56,6 +56,27 @@ pub(super) fn a_sandbox_is_measured_to_be_sealed() {
     }
 }
 
+/// A test of providers that have one; the embedded one shares the host's, and must not claim more.
+#[test]
+pub(super) fn a_kernel_of_its_own_is_measured() {
+    for who in Who::all() {
+        let probes = who
+            .provider()
+            .probe(&limited(), &Cancel::default())
+            .unwrap();
+        let own = tried() == "gvisor";
+        let state = if own { State::Held } else { State::Open };
+        assert_eq!(probes.results["kernel"].state, state, "{probes:?}");
+        if own && who == Who::Us && root() {
+            assert_eq!(probes.trust(), Trust::Isolated, "{probes:?}");
+        } else if own {
+            assert!(probes.trust() >= Trust::Sealed, "{probes:?}");
+        } else {
+            assert!(probes.trust() < Trust::Isolated, "{probes:?}");
+        }
+    }
+}
+
 #[test]
 pub(super) fn a_limit_that_was_not_asked_for_is_not_claimed() {
     let spec = Spec {

@@ -7,7 +7,7 @@
 
 mod line;
 mod pinned;
-mod walls;
+pub(super) mod walls;
 
 use super::cgroup::Group;
 use super::fault::{Doing as _, Fault};
@@ -71,7 +71,7 @@ impl Provider for Bwrap {
     }
 
     fn probe(&self, spec: &Spec, cancel: &Cancel) -> Result<Probes, Error> {
-        outside::run(self, PathBuf::from(super::OWN_PROGRAM), spec, cancel)
+        outside::run(self, PathBuf::from(super::OWN_PROGRAM), 0, spec, cancel)
     }
 
     fn run(
@@ -85,6 +85,8 @@ impl Provider for Bwrap {
             provider: WORD,
             launcher: &self.launcher,
             words: &[WORD.into(), program],
+            copies: 1,
+            dies_of_memory: false,
         }
         .run(spec, cancel, events)
     }

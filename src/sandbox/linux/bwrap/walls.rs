@@ -185,7 +185,7 @@ fn named(line: &mut Line, spec: &Spec, mount: &Mount, share: u64) -> Result<Opti
 }
 
 /// Whether a mount point can be made at `inside` without looking into a tree.
-fn place(spec: &Spec, inside: &Path) -> Result<(), Fault> {
+pub(in super::super) fn place(spec: &Spec, inside: &Path) -> Result<(), Fault> {
     let mut components = inside.components();
     if components.next() != Some(Component::RootDir) {
         return Err(Fault::blocked("use a path that is not absolute", inside));

@@ -7,6 +7,7 @@ use rustix::fd::{AsFd as _, OwnedFd};
 use rustix::fs::{AtFlags, Gid, Mode, OFlags, ResolveFlags, Uid};
 use rustix::io::Errno;
 use rustix::mount::{MoveMountFlags, OpenTreeFlags};
+use std::ffi::CStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path};
 
@@ -53,6 +54,13 @@ pub(in super::super) fn open_folder(
     folder: &OwnedFd,
     name: impl rustix::path::Arg,
 ) -> Result<OwnedFd, Errno> {
+    name.into_with_c_str(|name| match at_once(folder, name) {
+        Err(Errno::NOSYS) => step_by_step(folder, name),
+        opened => opened,
+    })
+}
+
+fn at_once(folder: &OwnedFd, name: &CStr) -> Result<OwnedFd, Errno> {
     rustix::fs::openat2(
         folder,
         name,
@@ -60,6 +68,23 @@ pub(in super::super) fn open_folder(
         Mode::empty(),
         ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS,
     )
+}
+
+/// The same on kernels that don't know that call: Linux before 5.6, gVisor.
+fn step_by_step(folder: &OwnedFd, name: &CStr) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut at = rustix::fs::openat(folder, ".", flags, Mode::empty())?;
+    if name.to_bytes().starts_with(b"/") {
+        return Err(Errno::XDEV);
+    }
+    for part in name.to_bytes().split(|byte| *byte == b'/') {
+        match part {
+            b"" | b"." => {}
+            b".." => return Err(Errno::XDEV),
+            part => at = rustix::fs::openat(&at, part, flags, Mode::empty())?,
+        }
+    }
+    Ok(at)
 }
 
 /// Opens whatever stands at `name`, a link itself included.

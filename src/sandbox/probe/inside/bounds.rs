@@ -83,7 +83,7 @@ fn disk(limit: u64) -> Probe {
 }
 
 /// Looks, two milliseconds apart, before memory counts as not to be had.
-const PATIENCE: usize = 200;
+const PATIENCE: usize = 1000;
 
 /// Three processes that together want a third more than the limit, none of them alone.
 pub(super) fn memory(limit: u64) -> Probe {

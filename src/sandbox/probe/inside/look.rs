@@ -176,9 +176,10 @@ fn host_processes(bait: &Bait) -> Probe {
     }
 }
 
-/// Our own id, our parent's and so on, as far as they are visible.
+/// Our own id, that of the first process, our parent's and so on, as far as they are visible.
 fn ancestors() -> Vec<i32> {
-    let mut found = vec![rustix::process::getpid().as_raw_pid()];
+    let own = rustix::process::getpid().as_raw_pid();
+    let mut found = vec![own, 1, own];
     let parent = |pid: i32| -> Option<i32> {
         let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
         let line = status.lines().find_map(|line| line.strip_prefix("PPid:"))?;
@@ -297,10 +298,14 @@ fn capabilities() -> Probe {
     };
     let none = |name: &str| field(name).is_some_and(|value| value.bytes().all(|byte| byte == b'0'));
     let sets = ["CapInh:", "CapPrm:", "CapEff:", "CapBnd:", "CapAmb:"];
-    if let Some(set) = sets.into_iter().find(|set| !none(set)) {
+    // A kernel without ambient rights has no such line, and says so when it is asked.
+    let unknown = |set: &str| {
+        set == "CapAmb:" && field(set).is_none() && calls::ambient() == Err(Errno::INVAL)
+    };
+    if let Some(set) = sets.into_iter().find(|set| !none(set) && !unknown(set)) {
         return Probe::open(format!("{set} is not empty"));
     }
-    if field("NoNewPrivs:") != Some("1") {
+    if !rustix::thread::no_new_privs().unwrap_or(false) {
         return Probe::open("privileges can be gained by exec");
     }
     if rustix::process::geteuid().is_root() {
@@ -412,7 +417,7 @@ fn leave_behind() {
         let _ = { ready }.read(&mut [0; 1]);
         return;
     }
-    let _ = rustix::process::setsid();
+    let _ = calls::raw(libc::SYS_setsid, [0; 4]);
     if !matches!(calls::fork(), Ok(None)) {
         calls::leave(0);
     }
