@@ -11,7 +11,7 @@ use hangar::grade::call::{End, Layout, Left, Raw, Tools};
 use hangar::grade::manifest::{Project, Tree};
 use hangar::grade::protect::Globs;
 use hangar::grade::shingles::Shingles;
-use hangar::grade::suite::{SealedFile, Suite};
+use hangar::grade::suite::{Added, SealedFile, Suite};
 use hangar::harness::egress::body::Framing;
 use hangar::harness::egress::head;
 use hangar::model::approval::Approval;
@@ -307,6 +307,7 @@ fn suite(framework: Framework, text: &[u8]) -> Suite {
             text: Secret::new(text.to_vec()),
         }],
         project: Project::default(),
+        added: Added::default(),
         known: TestId::new(id).into_iter().collect(),
     }
 }

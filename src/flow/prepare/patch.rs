@@ -103,7 +103,7 @@ fn make(
     let scratch = Scratch::new(&host.cache)?;
     let folders = Folders::new(&scratch)?;
     repo.materialise(tree, &folders.src, Some(crate::sandbox::owner()))?;
-    let (step, records) = run(host, plan, &toolbox(host), &setup, &folders)?;
+    let (step, records) = run(host, plan, &toolbox(host)?, &setup, &folders)?;
     crate::flow::scratch::remove(&folders.src);
     if step.as_ref().map(|step| step.end) == Some(End::Exited(0)) {
         return Ok(Some(scratch));
