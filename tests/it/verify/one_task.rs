@@ -10,12 +10,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 /// How long it may be, header included, and how wide.
-const LINES: usize = 376;
+const LINES: usize = 262;
 const COLUMNS: usize = 100;
 
 /// The tests in which it leaves some answers to the long one, as it says of itself: clones that wrote at
-/// the same time, archives, rival policies.
-const LEFT: [&str; 12] = [
+/// the same time, archives, rival policies; keys that lost rights; patches near guarded or protected paths.
+const LEFT: [&str; 18] = [
     "apart::what_a_clone_does_beside_a_delivery_is_shown_and_takes_nothing_back",
     "archive::an_ended_task_is_archived_found_and_verified",
     "archive::the_archive_moves_through_a_remote_and_no_ref_comes_back",
@@ -26,6 +26,14 @@ const LEFT: [&str; 12] = [
     "verify::concurrent::tests_for_what_two_clones_made_of_a_draft",
     "verify::concurrent::what_was_done_beside_the_work_may_keep_it_from_being_delivered",
     "verify::concurrent::whatever_people_do_apart_both_verifiers_see_the_same_task",
+    // Its patches change guarded or protected paths.
+    "verify::forged::a_grade_that_overlooks_a_protected_path",
+    "verify::forged::a_patch_of_hooks_or_configuration_that_no_approver_signed",
+    "verify::moved::a_grade_of_an_earlier_round_for_a_later_patch",
+    // A key lost rights.
+    "verify::policy::a_decision_of_a_retired_key_counts_by_its_place_and_one_of_a_compromised_key_does_not",
+    "verify::policy::an_approval_of_a_compromised_key_counts_again_when_it_is_adopted",
+    "verify::policy::keys_that_are_gone_and_roles_that_no_longer_suffice",
     "verify::rivals::a_rival_that_nobody_with_a_say_set_aside",
     "verify::rivals::the_root_keys_keep_one_of_two_rivals",
 ];
@@ -96,7 +104,7 @@ pub(super) fn answered(log: &str) -> String {
         count("1", "2")
     );
     assert_eq!(left, BTreeSet::from(LEFT), "{summary}");
-    assert!(accepted > 40 && refused > 120, "{summary}");
+    assert!(accepted > 35 && refused > 115, "{summary}");
     summary
 }
 
