@@ -220,6 +220,7 @@ real = {"manifest": seal.id, "run": run.id, "accepted": True, "void": False, "re
             "expected": len(base), "passed": len(base) - len(skips), "failed": 0, "missing": 0,
             "skipped": len(skips), "sentinels": len(others), "sentinels_held": len(held)}}
 decided("run" in grade, "a grade of no run")
+assert plan.get("reprepare") or not grade.get("reprepared")
 assert real.items() <= grade.items() and grade.subject.items() <= result.items()
 assert len(rows) == len(grade.test) and len(others) == seal.counts.sentinels
 assert all(rows[alias] == "passed" or alias in skips for alias in base)

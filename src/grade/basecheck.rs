@@ -195,6 +195,21 @@ pub fn check(evidence: &Evidence<'_>) -> BaseCheck {
     out
 }
 
+/// Names of the tests that there are, as far as that helps.
+fn the_tests(listed: &BTreeSet<TestId>) -> String {
+    const MOST: usize = 8;
+    let names: Vec<String> = listed
+        .iter()
+        .take(MOST)
+        .map(|id| format!("`{id}`"))
+        .collect();
+    match names.as_slice() {
+        [] => " (there is none)".to_owned(),
+        names if listed.len() > MOST => format!(" (the tests are {}, …)", names.join(", ")),
+        names => format!(" (the tests are {})", names.join(", ")),
+    }
+}
+
 /// Every id of the map is a test, and every test is in the map.
 fn ids_are_known(
     evidence: &Evidence<'_>,
@@ -215,7 +230,7 @@ fn ids_are_known(
         let bare = TestId::new(id.without_parameters());
         let hint = match bare.filter(|bare| listed.contains(bare)) {
             Some(bare) => format!(" (list it without its parameters: `{bare}`)"),
-            None => String::new(),
+            None => the_tests(listed),
         };
         complaints.push(Complaint::new(
             Kind::UnknownId,

@@ -105,6 +105,9 @@ pub enum Doubt {
     /// There is no signature.
     #[error("it is not signed")]
     Unsigned,
+    /// Nothing was read of it: it holds nothing, or more than the format allows.
+    #[error("it is empty, or larger than the format allows")]
+    Size,
     /// The signature does not count, or the bytes are not a document.
     #[error("{0}")]
     Bytes(String),
@@ -213,6 +216,9 @@ pub fn check<T: Document>(
     signature: Vec<u8>,
     task: Option<&TaskId>,
 ) -> Result<Checked<T>, Doubt> {
+    if bytes.is_empty() {
+        return Err(Doubt::Size);
+    }
     if signature.is_empty() {
         return Err(Doubt::Unsigned);
     }

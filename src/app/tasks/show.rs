@@ -160,6 +160,8 @@ pub struct VersionView {
     pub manifest: Digest,
     /// What people said about it.
     pub decision: DecisionView,
+    /// Whether the task's text was edited after it was written.
+    pub stale: bool,
     /// Whether it was set aside by a retry or an adjudication.
     pub set_aside: bool,
     /// The newest version, where that is another one.
@@ -301,6 +303,7 @@ fn versions(dossier: &Dossier, settings: &Acceptance, now: Timestamp) -> Vec<Ver
             Decision::Rejected(_) => DecisionView::Rejected,
             Decision::Contradicted(_) => DecisionView::Contradicted,
         },
+        stale: seal.value().text != dossier.history.task.text_digest(),
         set_aside: dossier.is_aside(seal.digest()),
         superseded_by: dossier.superseded_by(seal),
         counts: seal.value().counts,

@@ -61,7 +61,8 @@ fn missing_or_refused(error: Error) -> CliError {
             .hint("fetch it: `git fetch REMOTE refs/hangar/policy:refs/hangar/policy`, then `hangar init`")
             .hint("if it is gone for good: `hangar init --new` founds another and changes hangar.toml"),
         Error::OtherPolicy { .. } => CliError::of(ExitStatus::Refused, error)
-            .hint("one of the two is not what this repository agreed on; ask an admin which one is right"),
+            .hint("one of the two is not what this repository agreed on; ask an admin which one is right")
+            .hint("where the refs are wrong and the remote is right by now: `hangar deinit`, then `hangar init`"),
         Error::NoConfigAtBase { .. } => CliError::of(ExitStatus::Missing, error)
             .hint("commit the hangar.toml that `hangar init` wrote, or name another base with --base"),
         _ => CliError::of(ExitStatus::Trouble, error),

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 /// How long it may be, header included, and how wide.
-const LINES: usize = 262;
+const LINES: usize = 263;
 const COLUMNS: usize = 100;
 
 /// The tests in which it leaves some answers to the long one, as it says of itself: clones that wrote at

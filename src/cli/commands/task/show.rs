@@ -172,6 +172,7 @@ fn standing(version: &VersionView) -> String {
         _ if version.set_aside => ("set aside", Label::Dim),
         DecisionView::Open => match newer {
             Some(newer) => return paint(Label::Dim, format!("superseded by v{newer}")),
+            None if version.stale => ("stale, the text was edited", Label::Dim),
             None => ("waits for approval", Label::Attention),
         },
         DecisionView::Approved => match newer {
