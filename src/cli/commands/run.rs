@@ -152,11 +152,14 @@ fn stopped(view: &RunView) -> String {
                 };
                 format!("delivered  {branch} {}{gone}", commit.unwrap_or_default())
             }
-            None => format!(
-                "ended      the task is {}: {}",
-                view.state,
-                escape::line(view.summary.as_deref().unwrap_or(""))
-            ),
+            None => match view.summary.as_deref() {
+                None => format!("ended      the task is {}", view.state),
+                Some(why) => format!(
+                    "ended      the task is {}: {}",
+                    view.state,
+                    escape::line(why)
+                ),
+            },
         },
     }
 }

@@ -1,5 +1,6 @@
 //! The host side of the embedded provider: starts the launcher, feeds it, and reads its reports.
 
+use super::NOBODY;
 use super::bridge::Bridges;
 use super::cgroup;
 use super::codec::{self, StepEnd};
@@ -92,8 +93,40 @@ pub(super) fn version() -> String {
     )
 }
 
+/// Whether this process is root where no other user is: programs could not become one.
+fn is_alone() -> bool {
+    let lacks = |map: &str| std::fs::read_to_string(map).is_ok_and(|map| !maps(&map, NOBODY));
+    rustix::process::geteuid().is_root()
+        && (lacks("/proc/self/uid_map") || lacks("/proc/self/gid_map"))
+}
+
+/// Whether a map of ids (user_namespaces(7): first inside, first outside, how many) has this one inside.
+fn maps(map: &str, id: u32) -> bool {
+    map.lines().any(|line| {
+        let mut numbers = line.split_whitespace().map(str::parse::<u64>);
+        let (Some(Ok(first)), Some(Ok(_)), Some(Ok(count))) =
+            (numbers.next(), numbers.next(), numbers.next())
+        else {
+            return false;
+        };
+        (first..first.saturating_add(count)).contains(&u64::from(id))
+    })
+}
+
 /// Whether `provider` works: makes a sandbox and starts in it a program that is not there.
 pub(super) fn check(provider: &dyn Provider) -> Result<(), Unavailable> {
+    if is_alone() {
+        return Err(Unavailable {
+            provider: provider.name(),
+            reason: format!(
+                "this is root of a user namespace in which there is no user {NOBODY} to run \
+                 programs as"
+            ),
+            remedy: "run hangar outside of it, as an ordinary user or as root; or map a range of \
+                     users into it (`unshare --map-auto`, `podman unshare`)"
+                .to_owned(),
+        });
+    }
     let spec = Spec {
         mounts: Vec::new(),
         files: Vec::new(),
@@ -452,6 +485,29 @@ impl Fault {
             what: self.what,
             path: self.path,
             source,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::maps;
+
+    #[test]
+    fn a_map_of_ids_says_which_users_there_are() {
+        let host = "         0          0 4294967295\n";
+        let own = "         0       1000          1\n";
+        let ranges = "0 1000 1\n1 100000 65536\n";
+        for (map, id, expected) in [
+            (host, 65_534, true),
+            (own, 0, true),
+            (own, 65_534, false),
+            (ranges, 65_534, true),
+            (ranges, 65_537, false),
+            ("", 0, false),
+            ("no numbers", 0, false),
+        ] {
+            assert_eq!(maps(map, id), expected, "{map:?} {id}");
         }
     }
 }

@@ -4,6 +4,7 @@ use super::told::{left_out, need_text, people, rivals_text, set_aside_text};
 use crate::app::policy::{self, PolicyView, ProposalView, edit, machine_word, role_word};
 use crate::base::words::count;
 use crate::cli::{CliError, ExitStatus, context::Context};
+use crate::trust::PublicKey;
 use crate::ui::{Label, escape, paint};
 use clap::Args;
 use std::fmt::Write as _;
@@ -87,7 +88,13 @@ fn holders(view: &PolicyView, out: &mut String) {
             let _ = writeln!(out, "    {key}");
         }
         for recipient in &person.recipients {
-            let _ = writeln!(out, "    {}  (age)", escape::line(recipient));
+            // Their own keys stand above.
+            let shown = match recipient.parse::<PublicKey>() {
+                Ok(key) if person.keys.contains(&key.fingerprint()) => continue,
+                Ok(key) => key.fingerprint().to_string(),
+                Err(_) => escape::line(recipient).into_owned(),
+            };
+            let _ = writeln!(out, "    {shown}  (age)");
         }
     }
     let _ = writeln!(out, "\n{}", heading("Machines"));

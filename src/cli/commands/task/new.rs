@@ -96,7 +96,11 @@ fn drafts(context: &Context, args: NewArgs) -> Result<Vec<Draft>, CliError> {
     if let Some(path) = &args.from {
         let mut drafts = read_lines(&context.read_text(path)?)?;
         if drafts.is_empty() {
-            return Err(CliError::usage(format!("{} holds no task", path.display())));
+            let source = match path.to_str() {
+                Some("-") => "standard input".into(),
+                _ => path.display().to_string(),
+            };
+            return Err(CliError::usage(format!("{source} holds no task")));
         }
         for draft in &mut drafts {
             draft.flow = draft.flow.or(flow);

@@ -99,7 +99,7 @@ fn remedy(reason: &str) -> Option<String> {
     } else if reason.contains("setuid mode") {
         "this bubblewrap is installed set-user-ID: allow user namespaces and take that bit away, \
          or use another provider"
-    } else if reason.contains("uid map") || reason.contains("namespace") {
+    } else if reason.contains("uid map") || reason.contains("new namespace") {
         "the kernel refuses user namespaces to bubblewrap too: allow them (on Ubuntu \
          `sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0`, until the next boot, or \
          an AppArmor profile for bwrap), or use another provider"
