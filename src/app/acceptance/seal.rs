@@ -145,7 +145,7 @@ fn check_stage(store: &Store, dossier: &Dossier) -> Result<(), Error> {
         _ => (
             "the tests of this task are settled, and code is being made against them".to_owned(),
             format!(
-                "see `hangar task show {id}`; rejecting the tests (`hangar reject {id}`) makes room for others"
+                "see `hangar task show {id}`; rejecting the tests (`hangar reject {id} --reason TEXT`) makes room for others"
             ),
         ),
     };

@@ -5,7 +5,6 @@ use crate::app::error::with_causes;
 use crate::app::here::{NO_PULL_REQUESTS, choose, config_at, no_key};
 use crate::app::setup::init::unborn;
 use crate::app::{Error, Here, keys, remote};
-
 use crate::base::words;
 use crate::config::repository::{DeliverAs, FILE, Repository as Config};
 use crate::flow::tools::find_program;
