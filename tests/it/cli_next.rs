@@ -229,3 +229,21 @@ fn a_configured_program_that_is_not_there_is_named() {
     let doctor = ran(&place, &["doctor"]).exits(3);
     names(&doctor, "`toolchain.python` names /nowhere/python3");
 }
+
+#[test]
+fn a_grade_that_asks_for_more_than_was_measured_is_refused_before_a_test_runs() {
+    let place = Place::new();
+    place.seal();
+    place.approve();
+    place.commit(RIGHT);
+    let grade = ["grade", "KAN-1", "--require-trust"];
+    let refused = ran(&place, &[&grade[..], &["isolated"]].concat()).exits(3);
+    names(&refused, "needs a sandbox that holds `isolated`");
+    names(&refused, "hangar doctor -v");
+    let refs = ["for-each-ref", "refs/hangar/grades"];
+    assert_eq!(place.env.git(&place.dir, &refs), "");
+    // What holds enough grades as ever.
+    let graded = ran(&place, &[&grade[..], &["sealed"]].concat());
+    graded.success();
+    assert_ne!(place.env.git(&place.dir, &refs), "");
+}

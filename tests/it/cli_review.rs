@@ -212,6 +212,13 @@ fn a_stale_text_is_run_again_and_several_that_wait_are_listed() {
         card.stdout.contains("Then:            hangar run"),
         "{card}"
     );
+    for look in [&["task", "show", "KAN-1"][..], &["sealed", "list", "KAN-1"]] {
+        let page = place.env.hangar(&place.dir, look).success();
+        assert!(page.stdout.contains("stale"), "{page}");
+        assert!(page.stdout.contains("text was edited"), "{page}");
+    }
+    let task = place.json("task-show", &["task", "show", "KAN-1"], 0);
+    assert_eq!(task["versions"][0]["stale"], true, "{task}");
 
     let place = Place::new();
     place.seal();
@@ -400,4 +407,45 @@ fn an_approval_against_a_colleague_s_rejection_names_the_way_out() {
     place.env.hangar(&place.dir, &stands).success();
     let again = place.json("approve", &approve, 0);
     assert_eq!(again.get("contradicting"), None);
+}
+
+#[test]
+fn of_two_versions_sealed_apart_none_is_approved_before_one_was_picked() {
+    let place = Place::new();
+    let env = &place.env;
+    env.git(env.root(), &["clone", "-q", "--bare", "repo", "hub.git"]);
+    let hub = env.root().join("hub.git");
+    let remote = ["remote", "add", "origin", hub.to_str().unwrap()];
+    env.git(&place.dir, &remote);
+    env.hangar(&place.dir, &["sync"]).success();
+    env.git(env.root(), &["clone", "-q", "hub.git", "twin"]);
+    let twin = env.root().join("twin");
+    env.hangar(&twin, &["init", "--yes"]).success();
+    env.hangar(&twin, &["sync"]).success();
+    let args = ["seal", "KAN-1", "--from", "../hidden", "--offline"];
+    let args = [&args[..], &["--map", "c1=tests/sub.sh", "--json"]].concat();
+    let digests = [&place.dir, &twin].map(|dir| {
+        let sealed = env.hangar(dir, &args).success().json();
+        sealed["manifest"].as_str().unwrap().to_owned()
+    });
+    assert_ne!(digests[0], digests[1]);
+    env.hangar(&twin, &["sync"]);
+    env.hangar(&place.dir, &["sync"]);
+
+    let card = env.hangar(&place.dir, &["review", "KAN-1"]).success();
+    assert!(card.stdout.contains("hangar adjudicate "), "{card}");
+    for (word, more) in [("approve", &[][..]), ("reject", &["--reason", "no"])] {
+        for digest in &digests {
+            let args = [&[word, "KAN-1", "--digest", digest], more].concat();
+            place.refused(&args, 4, "were sealed apart");
+        }
+    }
+    let args = ["adjudicate", "KAN-1", &digests[1], "--reason", "it is read"];
+    env.hangar(&place.dir, &args).success();
+    place.approve();
+    let task = place.json("task-show", &["task", "show", "KAN-1"], 0);
+    let approved = task["versions"].as_array().unwrap().iter();
+    let approved = approved.filter(|version| version["decision"] == "approved");
+    let digests_of: Vec<_> = approved.map(|version| &version["manifest"]).collect();
+    assert_eq!(digests_of, [digests[1].as_str()], "{task}");
 }

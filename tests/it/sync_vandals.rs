@@ -85,6 +85,21 @@ fn a_document_larger_than_the_format_allows() {
 }
 
 #[test]
+fn an_event_larger_than_the_format_allows_is_said_to_be_too_large() {
+    let (hub, first) = Hub::new();
+    let task = hub.task(&first, "Attacked");
+    hub.sync(&first).success();
+    let head = head(&hub, &task_ref(&task));
+    let large = hub.stranger(Some(&head), "event.toml", &"0".repeat(2 << 20));
+    set(&hub, &task_ref(&task), &large);
+    let ran = hub.env.hangar(&first, &["sync"]).exits(1);
+    let said = format!("{}{}", ran.stdout, ran.stderr);
+    let flat = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(flat.contains("larger than the format allows"), "{ran}");
+    assert!(!flat.contains("is not signed"), "{ran}");
+}
+
+#[test]
 fn empty_commits_that_are_no_joins() {
     for name in ["tasks", "policy"] {
         let act = |hub: &Hub, task: &str| {

@@ -80,3 +80,56 @@ fn a_host_that_takes_branches_only_gets_branches_by_one_command() {
     env.hangar(&first, &["sync", "host"]).success();
     assert_eq!(hub.show(&first, &task)["title"], "Edited");
 }
+
+/// So many tasks from one file; their refs, in the order of a push.
+fn tasks(hub: &Hub, dir: &Path, count: usize) -> Vec<String> {
+    let line = |number| {
+        format!(
+            "{}\n",
+            json!({"title": format!("Task {number}"), "flow": "plain"})
+        )
+    };
+    let lines: String = (0..count).map(line).collect();
+    let file = hub.env.root().join("tasks.jsonl");
+    write(&file, &lines);
+    let args = ["task", "new", "--from", file.to_str().unwrap()];
+    hub.env.hangar(dir, &args).success();
+    let refs = hub.env.git(
+        dir,
+        &["for-each-ref", "--format=%(refname)", "refs/hangar/tasks/"],
+    );
+    let mut refs: Vec<String> = refs.lines().map(str::to_owned).collect();
+    refs.sort();
+    refs
+}
+
+/// How often somebody pushed, by a line of a hook for each time.
+fn pushes(bare: &Path) -> usize {
+    fs::read_to_string(bare.join("pushes")).map_or(0, |lines| lines.lines().count())
+}
+
+#[test]
+fn a_group_of_refs_that_is_refused_keeps_no_other_away() {
+    let (hub, first) = Hub::new();
+    let refs = tasks(&hub, &first, 40);
+    let (bad, good) = refs.split_at(20);
+    write(&hub.bare.join("bad"), &format!("{}\n", bad.join("\n")));
+    let body = "if grep -qx \"$1\" bad; then echo 'not this one' >&2; exit 1; fi";
+    hook(&hub.bare, "update", body);
+    let report = hub.sync(&first).exits(7).json();
+    assert_eq!(report["pushed"], json!(good));
+    assert_eq!(report["unpublished"], json!(bad));
+    assert_eq!(report["whole"], false);
+}
+
+#[test]
+fn a_remote_that_takes_nothing_is_asked_a_few_times_only() {
+    let (hub, first) = Hub::new();
+    let refs = tasks(&hub, &first, 40);
+    hook(&hub.bare, "pre-receive", "echo one >> pushes");
+    hook(&hub.bare, "update", "echo 'nothing today' >&2; exit 1");
+    let report = hub.sync(&first).exits(7).json();
+    assert_eq!(report["unpublished"], json!(refs));
+    let asked = pushes(&hub.bare);
+    assert!((1..=16).contains(&asked), "{asked} pushes");
+}
