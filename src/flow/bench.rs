@@ -318,6 +318,7 @@ pub(super) fn sealed(suite: &Suite) -> impl Iterator<Item = LaidFile> {
 fn apart(calls: &[Call]) -> impl Iterator<Item = &[Call]> {
     calls.chunk_by(|call, next| match (&call.room, &next.room) {
         (Room::Shared, Room::Shared) => true,
+        (Room::Part(one), Room::Part(other)) => one == other,
         (Room::Code(_), Room::Code(visit)) => visit.goes_on,
         _ => false,
     })
@@ -325,7 +326,7 @@ fn apart(calls: &[Call]) -> impl Iterator<Item = &[Call]> {
 
 fn of_code(call: &Call) -> Option<&Visit> {
     match &call.room {
-        Room::Shared | Room::Driver => None,
+        Room::Shared | Room::Part(_) | Room::Driver => None,
         Room::Code(visit) => Some(visit),
     }
 }

@@ -321,7 +321,17 @@ fn runs_are_sound(
         ));
     }
     for fault in &run.faults {
-        if matches!(fault, Fault::NotSealed | Fault::Sources | Fault::Status) {
+        if *fault == Fault::Unchecked {
+            complaints.push(Complaint::new(
+                Kind::Untrusted,
+                "the tests are compiled without overflow checks or debug assertions: turn them on in the \
+                 profile, or off in `grader.env` (`CARGO_PROFILE_TEST_OVERFLOW_CHECKS = \"false\"` and \
+                 the like), so that whoever approves sees it",
+            ));
+        } else if matches!(
+            fault,
+            Fault::NotSealed | Fault::Sources | Fault::Status | Fault::Moved
+        ) {
             complaints.push(Complaint::new(
                 Kind::Untrusted,
                 format!("the run on the base can't be believed: {fault}"),

@@ -74,6 +74,8 @@ pub enum Room {
     /// The tree with the sealed files in it, as the calls before left it.
     #[default]
     Shared,
+    /// The same for the calls of one part, which see nothing of what the others left.
+    Part(usize),
     /// The tree without any sealed file.
     Code(Visit),
     /// The sealed files without the tree, and beside it a sandbox with the tree alone, in which it

@@ -17,25 +17,44 @@ pub fn patterns(plan: &Plan, tree: Tree<'_>) -> Vec<String> {
     let modules = modules(plan);
     let mut out = Vec::new();
     for path in tree.paths {
-        let stem = path
-            .rsplit_once('.')
-            .map_or(path.as_str(), |(stem, _)| stem);
+        let stem = stem(path);
         if modules.iter().any(|module| loads(module, path)) {
             let stem = stem.strip_suffix("/__init__").unwrap_or(stem);
             // A folder or a library of that name would come first.
             out.extend([pattern(stem), pattern(stem) + ".*"]);
         } else if texts.iter().any(|text| is_word(text, path, false)) {
             out.push(pattern(path));
-        } else if texts.iter().any(|text| is_word(text, stem, true)) {
+        } else if leaves_extensions_out(plan.framework)
+            && texts.iter().any(|text| is_word(text, stem, true))
+        {
             out.extend([pattern(stem), pattern(stem) + ".*"]);
         }
     }
     if plan.framework == Framework::Cargo {
-        out.extend(sources(tree));
+        out.extend(sources(plan, tree));
     }
     let mut seen = BTreeSet::new();
     out.retain(|pattern| seen.insert(pattern.clone()));
     out
+}
+
+/// A path without the extension of its file, where that has one and a name beside it.
+fn stem(path: &str) -> &str {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    match name.rsplit_once('.') {
+        Some((stem, extension)) if !stem.is_empty() && !extension.is_empty() => {
+            &path[..path.len() - extension.len() - 1]
+        }
+        _ => path,
+    }
+}
+
+/// Whether its options name modules as JavaScript does: with or without the extension.
+const fn leaves_extensions_out(framework: Framework) -> bool {
+    matches!(
+        framework,
+        Framework::Node | Framework::Mocha | Framework::Jest | Framework::Vitest
+    )
 }
 
 /// A path as a pattern; what means something in patterns may be any character.
@@ -104,24 +123,33 @@ fn is_word(text: &str, name: &str, is_stem: bool) -> bool {
     })
 }
 
-/// Folders from which the base's own configuration lets cargo take crates.
-fn sources(tree: Tree<'_>) -> Vec<String> {
+/// Folders from which the base's own configuration, or one that the options name, lets cargo take crates.
+fn sources(plan: &Plan, tree: Tree<'_>) -> Vec<String> {
     let mut out = Vec::new();
     for path in tree.paths {
         let name = path.strip_suffix(".toml").unwrap_or(path);
-        let Some(root) = name.strip_suffix(".cargo/config") else {
+        let own = name.strip_suffix(".cargo/config");
+        let own = own.filter(|root| root.is_empty() || root.ends_with('/'));
+        // Paths of a file that an option names are seen from where cargo starts, or from the file.
+        let roots = if let Some(root) = own {
+            vec![root]
+        } else if plan
+            .options
+            .iter()
+            .any(|option| is_word(option, path, false))
+        {
+            vec!["", path.rsplit_once('/').map_or("", |(folder, _)| folder)]
+        } else {
             continue;
         };
-        if !(root.is_empty() || root.ends_with('/')) {
-            continue;
-        }
         let text = tree.text(path).unwrap_or_default();
         let config: toml::Table = text.parse().unwrap_or_default();
         let sources = config.get("source").and_then(toml::Value::as_table);
         for source in sources.into_iter().flat_map(toml::Table::values) {
             let keys = ["directory", "local-registry"].into_iter();
-            let folders = keys.filter_map(|key| source.get(key)?.as_str());
-            out.extend(folders.filter_map(|folder| below(root, folder)));
+            for folder in keys.filter_map(|key| source.get(key)?.as_str()) {
+                out.extend(roots.iter().filter_map(|root| below(root, folder)));
+            }
         }
     }
     out
@@ -167,6 +195,54 @@ mod tests {
                 read: &read,
             },
         )
+    }
+
+    #[test]
+    fn a_folder_is_no_file_without_its_extension() {
+        let tree = [
+            "docs/.nojekyll",
+            "docs/guide.md",
+            ".gitignore",
+            ".github/CODEOWNERS",
+            "src/calc.py",
+        ];
+        for framework in [Framework::Jest, Framework::Pytest] {
+            for option in [
+                "--ignore=docs/",
+                "--rootdir=./",
+                "--roots=<rootDir>/",
+                "--ignore=./docs/",
+            ] {
+                let found = named(framework, &[option], &[], &tree);
+                assert!(found.is_empty(), "{framework} {option}: {found:?}");
+            }
+        }
+        // Code under test: Python's options name files as they are.
+        let found = named(Framework::Pytest, &["--cov=src/calc"], &[], &tree);
+        assert!(found.is_empty(), "{found:?}");
+    }
+
+    #[test]
+    fn folders_of_a_configuration_that_an_option_names_are_sources() {
+        let mut plan = Plan::new(Framework::Cargo);
+        plan.options = vec!["--config=tools/extra.toml".to_owned()];
+        let paths = [
+            "tools/extra.toml".to_owned(),
+            "vendor/a/Cargo.toml".to_owned(),
+        ];
+        let text = "[source.vendored]\ndirectory = \"vendor\"\n";
+        let read = |path: &str| (path == "tools/extra.toml").then(|| text.as_bytes().to_vec());
+        let tree = Tree {
+            paths: &paths,
+            read: &read,
+        };
+        let found = patterns(&plan, tree);
+        for pattern in ["tools/extra.toml", "vendor/", "tools/vendor/"] {
+            assert!(
+                found.iter().any(|one| one == pattern),
+                "{pattern}: {found:?}"
+            );
+        }
     }
 
     #[test]

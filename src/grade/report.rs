@@ -35,14 +35,14 @@ pub enum Fault {
     /// A dependency that the base fetches was built from files of the tree.
     #[error("a dependency was replaced by code of the patch")]
     Replaced,
-    /// The tests import a package that the base does not have and the patch installs.
-    #[error("the tests import a package that only the patch installs")]
-    Installed,
     /// It can't be told whether one was.
     #[error(
         "it can't be told whether the names that the tests use mean the same code as in the base"
     )]
     Names,
+    /// The tests import a package that the base does not have and the patch installs.
+    #[error("the tests import a package that only the patch installs")]
+    Installed,
     /// Tests were compiled without checks that they rely on.
     #[error("the tests were compiled with their checks turned off")]
     Unchecked,
@@ -63,14 +63,6 @@ pub enum Fault {
 impl Fault {
     /// Whether a bound that the code ran into explains it.
     pub const fn follows_from_a_limit(self) -> bool {
-        matches!(
-            self,
-            Self::Incomplete | Self::Absent(_) | Self::Status | Self::Runner
-        )
-    }
-
-    /// Whether a runner that died, or gave up in the middle, explains it.
-    pub const fn follows_from_a_crash(self) -> bool {
         matches!(
             self,
             Self::Incomplete | Self::Absent(_) | Self::Status | Self::Runner

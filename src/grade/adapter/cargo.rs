@@ -9,7 +9,7 @@
 
 use super::libtest;
 use super::{Adapter, Listing, Missing, Proposal, Unlistable, rust_scan};
-use crate::grade::call::{Call, End, Layout, Raw, Script, Tool};
+use crate::grade::call::{Call, End, Layout, Raw, Room, Script, Tool};
 use crate::grade::manifest::{Crates, Tree};
 use crate::grade::report::{Builder, Fault, RunReport};
 use crate::grade::suite::Suite;
@@ -134,12 +134,13 @@ impl Adapter for Cargo {
     }
 
     fn preflight(&self, suite: &Suite) -> Vec<Call> {
-        let argv: Vec<OsString> = vec![
+        let mut argv: Vec<OsString> = vec![
             suite.tools.path("cargo").into(),
             "metadata".into(),
             "--offline".into(),
             "--format-version=1".into(),
         ];
+        argv.extend(choices(&suite.plan.options).map(OsString::from));
         let mut call = suite.call(argv, &[], Duration::from_secs(120));
         environment(suite, &mut call);
         vec![call]
@@ -230,33 +231,38 @@ impl Adapter for Cargo {
         }
     }
 
-    /// Builds by package, after cargo has said what names mean there; then for each target its list, then each test.
+    /// Each package in a sandbox of its own: what cargo says that names mean there, the build, then for
+    /// each target its list and each test. Code of one package decides nothing about another.
     fn run(&self, suite: &Suite, ids: &[TestId]) -> Vec<Call> {
         let targets = targets_of(suite, ids);
         let mut packages: BTreeMap<&str, Vec<&Target>> = BTreeMap::new();
         for target in &targets {
             packages.entry(&target.package).or_default().push(target);
         }
-        // Nothing of the patch runs between the two.
-        let mut calls: Vec<Call> = packages
-            .iter()
-            .flat_map(|(package, targets)| [graph(suite, package), build(suite, package, targets)])
-            .collect();
-        for target in &targets {
-            calls.push(step(suite, target, &[], &["--list"], suite.share(1)));
-        }
         let timeout = suite.share(ids.len());
-        for id in ids {
-            let name = id.as_str().split_once("::");
-            let found = name.and_then(|(target, test)| {
-                let target = targets.iter().find(|have| have.name == target)?;
-                Some((target, test))
-            });
-            if let Some((target, test)) = found {
-                let arguments = [test, "--exact", "--test-threads=1", "--color=never"];
-                let own = std::slice::from_ref(id);
-                calls.push(step(suite, target, own, &arguments, timeout));
+        let mut calls = Vec::new();
+        for (part, (package, targets)) in packages.iter().enumerate() {
+            // Nothing of the patch runs between the two.
+            let mut own = vec![graph(suite, package), build(suite, package, targets)];
+            for target in targets {
+                own.push(step(suite, target, &[], &["--list"], suite.share(1)));
             }
+            for id in ids {
+                let name = id.as_str().split_once("::");
+                let found = name.and_then(|(target, test)| {
+                    let target = targets.iter().find(|have| have.name == target)?;
+                    Some((target, test))
+                });
+                if let Some((target, test)) = found {
+                    let arguments = [test, "--exact", "--test-threads=1", "--color=never"];
+                    let id = std::slice::from_ref(id);
+                    own.push(step(suite, target, id, &arguments, timeout));
+                }
+            }
+            for call in &mut own {
+                call.room = Room::Part(part);
+            }
+            calls.extend(own);
         }
         calls
     }
@@ -364,8 +370,10 @@ fn package_of(suite: &Suite, call: &Call) -> String {
 
 /// What cargo said of the names in a package.
 fn told(suite: &Suite, raw: &Raw) -> Option<Crates> {
-    let ended = raw.end == End::Exited(0);
-    ended.then(|| Crates::read(&raw.stdout, &suite.layout.src))?
+    if raw.end != End::Exited(0) {
+        return None;
+    }
+    Crates::read(&raw.stdout, &suite.layout.src)
 }
 
 /// Compares what names mean with what they mean in the base, where that was asked.
@@ -379,8 +387,10 @@ fn compare(
     let known = suite.project.crates.as_ref()?;
     let package = package_of(suite, call);
     let mut own = targets.iter().filter(|target| target.package == package);
-    // A build that failed fails its tests, whatever names mean.
-    own.find(|target| built.of(target).is_some())?;
+    if !own.any(|target| built.of(target).is_some()) {
+        // A build that failed fails its tests, whatever names mean.
+        return None;
+    }
     let (Some(Some(base)), Some(now)) = (known.get(&package), told(suite, raw)) else {
         return Some(Fault::Names);
     };
@@ -409,28 +419,29 @@ fn script(suite: &Suite, mode: &str, package: &str) -> Vec<OsString> {
     ]
 }
 
-/// Asks cargo what crate names mean in a package, under the features that the plan's options choose.
+/// Asks cargo what crate names mean in a package, with what the plan's options choose.
 fn graph(suite: &Suite, package: &str) -> Call {
     let mut argv = script(suite, GRAPH, package);
     argv.push(suite.tools.path("cargo").into());
     argv.extend(["metadata", "--offline", "--format-version=1"].map(OsString::from));
     argv.push("--manifest-path".into());
     argv.push(suite.inside(package).join("Cargo.toml").into());
-    argv.extend(features(&suite.plan.options).map(OsString::from));
+    argv.extend(choices(&suite.plan.options).map(OsString::from));
     let mut call = suite.call(argv, &[], suite.timeout().min(Duration::from_secs(120)));
     environment(suite, &mut call);
     call.dir = suite.inside(package);
     call
 }
 
-/// The options that choose features, among those of a build.
-fn features(options: &[String]) -> impl Iterator<Item = &String> {
+/// The options by which a build takes other code: features and configuration.
+fn choices(options: &[String]) -> impl Iterator<Item = &String> {
     let mut is_value = false;
     options.iter().filter(move |option| {
         let takes = is_value;
-        is_value = matches!(option.as_str(), "--features" | "-F");
+        is_value = matches!(option.as_str(), "--features" | "-F" | "--config");
         let alone = ["--all-features", "--no-default-features"].contains(&option.as_str());
-        takes || is_value || alone || option.starts_with("--features=") || option.starts_with("-F")
+        let glued = ["--features=", "-F", "--config="];
+        takes || is_value || alone || glued.iter().any(|start| option.starts_with(start))
     })
 }
 
@@ -493,7 +504,7 @@ fn environment(suite: &Suite, call: &mut Call) {
     } else {
         suite.layout.prepared.join("cargo")
     };
-    let fixed: [(&str, OsString); 13] = [
+    let fixed: [(&str, OsString); 17] = [
         ("CARGO_HOME", home.into()),
         ("CARGO_TARGET_DIR", scratch.join("target").into()),
         ("CARGO_NET_OFFLINE", "true".into()),
@@ -506,6 +517,10 @@ fn environment(suite: &Suite, call: &mut Call) {
         ("CARGO_PROFILE_DEV_OVERFLOW_CHECKS", "true".into()),
         ("CARGO_PROFILE_TEST_DEBUG_ASSERTIONS", "true".into()),
         ("CARGO_PROFILE_TEST_OVERFLOW_CHECKS", "true".into()),
+        ("CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS", "true".into()),
+        ("CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS", "true".into()),
+        ("CARGO_PROFILE_BENCH_DEBUG_ASSERTIONS", "true".into()),
+        ("CARGO_PROFILE_BENCH_OVERFLOW_CHECKS", "true".into()),
         ("RUST_BACKTRACE", "0".into()),
     ];
     for (key, value) in fixed {

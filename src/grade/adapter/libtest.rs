@@ -36,7 +36,6 @@ struct Artifact {
 /// What a build script told cargo.
 #[derive(Deserialize)]
 struct Script {
-    reason: String,
     env: Vec<(String, String)>,
 }
 
@@ -130,8 +129,7 @@ impl Built {
             let Some(path) = artifact.executable else {
                 continue;
             };
-            let is_checked = artifact.profile.debug_assertions && artifact.profile.overflow_checks;
-            if !(is_checked || is_unchecked(suite)) {
+            if !artifact.profile.is_checked(suite) {
                 builder.fault(Fault::Unchecked);
             }
             let digest = records.iter().find_map(|record| match record {
@@ -151,24 +149,35 @@ impl Built {
     }
 }
 
-/// Whether a plan turns checks off itself.
-fn is_unchecked(suite: &Suite) -> bool {
-    suite.plan.env.iter().any(|(name, value)| {
-        name.starts_with("CARGO_PROFILE_")
-            && (name.ends_with("_DEBUG_ASSERTIONS") || name.ends_with("_OVERFLOW_CHECKS"))
-            && value == "false"
-    })
+impl Profile {
+    /// Whether the checks are on that the plan itself does not turn off.
+    fn is_checked(&self, suite: &Suite) -> bool {
+        let is_off = |check: &str| {
+            suite.plan.env.iter().any(|(name, value)| {
+                name.starts_with("CARGO_PROFILE_") && name.ends_with(check) && value == "false"
+            })
+        };
+        (self.debug_assertions || is_off("_DEBUG_ASSERTIONS"))
+            && (self.overflow_checks || is_off("_OVERFLOW_CHECKS"))
+    }
 }
 
-/// Whether a build script says that a package lies elsewhere. Tests find their files by that.
+/// How cargo begins a line about a build script.
+const SCRIPT_LINE: &[u8] = b"{\"reason\":\"build-script-executed\"";
+
+/// Whether a build script says that a package lies elsewhere, or can't be read. Tests find their files by
+/// that.
 fn moves(stdout: &[u8]) -> bool {
-    let scripts = stdout
-        .split(|byte| *byte == b'\n')
-        .filter(|line| line.len() <= MAX_LINE && line.starts_with(b"{"))
-        .filter_map(|line| serde_json::from_slice::<Script>(line).ok())
-        .filter(|script| script.reason == "build-script-executed");
-    let mut names = scripts.flat_map(|script| script.env.into_iter().map(|(name, _)| name));
-    names.any(|name| matches!(name.as_str(), "CARGO_MANIFEST_DIR" | "CARGO_MANIFEST_PATH"))
+    let lines = stdout.split(|byte| *byte == b'\n');
+    let mut lines = lines.filter(|line| line.starts_with(SCRIPT_LINE));
+    let folder = |(name, _): &(String, String)| {
+        matches!(name.as_str(), "CARGO_MANIFEST_DIR" | "CARGO_MANIFEST_PATH")
+    };
+    lines.any(|line| {
+        line.len() > MAX_LINE
+            || serde_json::from_slice::<Script>(line)
+                .map_or(true, |script| script.env.iter().any(folder))
+    })
 }
 
 /// Artifacts in cargo's JSON. Lines that are no such artifacts are skipped.
@@ -395,6 +404,20 @@ mod tests {
                 "{text}"
             );
         }
+    }
+
+    #[test]
+    fn a_build_script_that_names_another_folder_is_found_however_much_it_says() {
+        let line = |env: &str| {
+            let start = "{\"reason\":\"build-script-executed\",\"package_id\":\"p\",";
+            format!("{{\"reason\":\"compiler-artifact\"}}\n{start}\"env\":[{env}]}}\n").into_bytes()
+        };
+        assert!(!moves(&line("")));
+        assert!(!moves(&line("[\"PAD\",\"x\"]")));
+        assert!(moves(&line("[\"CARGO_MANIFEST_DIR\",\"/src/other\"]")));
+        let pad = format!("[\"PAD\",\"{}\"]", "x".repeat(MAX_LINE));
+        assert!(moves(&line(&pad)));
+        assert!(moves(&line("[1]")));
     }
 
     #[test]

@@ -38,10 +38,11 @@ fi
 
 if [ "$mode" = build ]; then
   locks keep
-  "$@" >"$record" 3>&-
+  # No file yet: what runs while cargo builds could write into one.
+  said=$("$@" 3>&-)
   status=$?
   locks restore
-  cat "$record"
+  printf '%s\n' "$said" | tee "$record"
   executables '' | while read -r file; do
     sum=$(sha256sum <"$file")
     printf '%s built %s %s\n' "$mark" "${sum%% *}" "$file" >&3

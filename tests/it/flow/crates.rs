@@ -45,12 +45,16 @@ fn world() -> World {
 
 /// Whether the first patch is accepted, and the reasons against it.
 fn graded(patch: &[(&str, &str)]) -> (bool, String) {
-    let world = world();
-    for (path, text) in [
+    let sealed = [
         ("tests/accept.rs", TEST),
         ("tests/odd.rs", ODD),
         ("criteria.json", MAP),
-    ] {
+    ];
+    graded_in(&world(), &sealed, patch)
+}
+
+fn graded_in(world: &World, sealed: &[(&str, &str)], patch: &[(&str, &str)]) -> (bool, String) {
+    for (path, text) in sealed {
         world.script("writer", &format!("writer/1/out/sealed/{path}"), text);
     }
     for (path, text) in patch {
@@ -104,4 +108,51 @@ fn what_the_options_of_a_plan_name_is_protected_in_it() {
         assert!(protected.iter().any(|one| one == pattern), "{protected:?}");
     }
     assert_eq!(protected.len(), 5, "{protected:?}");
+}
+
+#[test]
+#[ignore = "heavy: builds with cargo"]
+fn code_of_one_package_does_not_decide_how_another_is_built() {
+    let config = CONFIG
+        .replace("[\"tests/\"]", "[\"one/tests/\", \"two/tests/\"]")
+        .replace("options = [\"--config=tools/extra.toml\"]\n", "");
+    let manifest = |name: &str| MANIFEST.replace("calc", name);
+    let (one, two) = (manifest("one"), manifest("two"));
+    let test = |name: &str| format!("#[test] fn sum() {{ assert_eq!({name}::add(2, 3), 5); }}\n");
+    let (first, second) = (test("one"), test("two"));
+    let map = r#"{"format": 1, "criteria": {"c1": ["first::sum", "second::sum"]}, "others": [], "sentinels": [], "notes": ""}"#;
+    let sealed = [
+        ("one/tests/first.rs", first.as_str()),
+        ("two/tests/second.rs", &second),
+        ("criteria.json", map),
+    ];
+    let zero = "pub fn add(_: i32, _: i32) -> i32 { 0 }\n";
+    let world = || {
+        World::new(&[
+            ("hangar.toml", &config),
+            ("Cargo.toml", "[workspace]\nmembers = [\"one\", \"two\"]\n"),
+            ("one/Cargo.toml", &one),
+            ("one/src/lib.rs", zero),
+            ("two/Cargo.toml", &two),
+            ("two/src/lib.rs", zero),
+        ])
+    };
+    let honest = [("one/src/lib.rs", GOOD), ("two/src/lib.rs", GOOD)];
+    let (accepted, reasons) = graded_in(&world(), &sealed, &honest);
+    assert!(accepted, "{reasons}");
+    let bent = [
+        ("one/src/lib.rs", GOOD),
+        (
+            "two/src/lib.rs",
+            "pub fn add(a: i32, b: i32) -> i32 { if cfg!(good) { a + b } else { 0 } }\n",
+        ),
+        (
+            "one/build.rs",
+            "fn main() { std::fs::create_dir_all(\"../two/.cargo\").unwrap(); std::fs::write(\
+             \"../two/.cargo/config.toml\", \"[build]\\nrustflags = [\\\"--cfg=good\\\"]\\n\").unwrap(); }\n",
+        ),
+    ];
+    let (accepted, reasons) = graded_in(&world(), &sealed, &bent);
+    assert!(!accepted, "{reasons}");
+    assert!(reasons.contains("fail"), "{reasons}");
 }
