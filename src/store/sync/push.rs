@@ -14,9 +14,11 @@ use std::collections::VecDeque;
 pub(super) const BATCH: usize = 1000;
 
 /// Refused pushes of one batch after which the rest waits for the next sync: once something was taken, and
-/// before.
+/// where nothing was.
 const MOST_REFUSED: usize = 64;
-const MOST_REFUSED_AT_FIRST: usize = 16;
+const MOST_REFUSED_OF_ALL: usize = 32;
+/// Refused pushes after which single refs are tried, where nothing was taken yet.
+const SEARCH: usize = 16;
 
 /// Words by which servers refuse a ref that another writer moved meanwhile.
 const RACES: [&str; 6] = [
@@ -154,8 +156,10 @@ fn tidy(
 }
 
 /// Pushes these refs together; where the remote refuses one for good, each half by itself, and so on, the
-/// larger pieces first, so that a ref that it does not take keeps few others away, and those only until
-/// the next sync. Gives why another writer was faster.
+/// larger pieces first, so that a group that it does not take keeps few others away. Where no piece was
+/// taken for long, it looks for a single ref that is: with one, the rest has its turn in this sync or the
+/// next ones. Pieces keep the order of `batch` inside, not among each other: until the last one is there,
+/// a remote may have what rests on an event that it lacks. Gives why another writer was faster.
 fn push_some(
     store: &Store,
     wanted: &Wanted<'_>,
@@ -165,7 +169,14 @@ fn push_some(
     let before = report.pushed.len();
     let mut pieces = VecDeque::from([batch]);
     let mut refused: Vec<(usize, String)> = Vec::new();
-    while let Some(piece) = pieces.pop_front() {
+    loop {
+        let none_taken = report.pushed.len() == before;
+        let piece = if none_taken && refused.len() >= SEARCH {
+            pieces.pop_back()
+        } else {
+            pieces.pop_front()
+        };
+        let Some(piece) = piece else { break };
         match store.repo.push(wanted.remote, piece, wanted.timeout) {
             Ok(PushOutcome::Done) => done(store, wanted, piece, report)?,
             Ok(PushOutcome::Rejected(rejected)) if is_race(&rejected) => {
@@ -193,7 +204,7 @@ fn push_some(
         let most = if report.pushed.len() > before {
             MOST_REFUSED
         } else {
-            MOST_REFUSED_AT_FIRST
+            MOST_REFUSED_OF_ALL
         };
         if refused.len() >= most {
             break;

@@ -131,5 +131,34 @@ fn a_remote_that_takes_nothing_is_asked_a_few_times_only() {
     let report = hub.sync(&first).exits(7).json();
     assert_eq!(report["unpublished"], json!(refs));
     let asked = pushes(&hub.bare);
-    assert!((1..=16).contains(&asked), "{asked} pushes");
+    assert!((1..=32).contains(&asked), "{asked} pushes");
+}
+
+#[test]
+fn refused_refs_that_lie_everywhere_keep_no_other_away_for_ever() {
+    let (hub, first) = Hub::new();
+    let refs = tasks(&hub, &first, 64);
+    let of = |bad: bool| {
+        let all = refs.iter().enumerate();
+        let some = all.filter(move |(at, _)| (at % 4 == 1) == bad);
+        some.map(|(_, name)| name.clone()).collect::<Vec<_>>()
+    };
+    let (bad, good) = (of(true), of(false));
+    write(&hub.bare.join("bad"), &format!("{}\n", bad.join("\n")));
+    // All of a push are refused where one is: every large piece holds one.
+    let body = "while read -r old new name; do if grep -qx \"$name\" bad; then exit 1; fi; done";
+    hook(&hub.bare, "pre-receive", body);
+    for _ in 0..8 {
+        if hub.refs(&hub.bare).lines().count() > good.len() {
+            break;
+        }
+        hub.sync(&first).exits(7);
+    }
+    let there = hub.refs(&hub.bare);
+    for name in &good {
+        assert!(there.contains(name.as_str()), "{name} is not there");
+    }
+    for name in &bad {
+        assert!(!there.contains(name.as_str()), "{name} is there");
+    }
 }
