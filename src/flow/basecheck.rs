@@ -9,7 +9,7 @@ use super::tools::Tooling;
 use crate::git::Repository;
 use crate::grade::adapter::Listing;
 use crate::grade::basecheck::{self, BaseCheck, Evidence};
-use crate::grade::call::{Call, Layout};
+use crate::grade::call::Layout;
 use crate::grade::manifest::{Project, Tree};
 use crate::grade::protect::Globs;
 use crate::grade::report::RunReport;
@@ -17,8 +17,10 @@ use crate::grade::suite::{Added, SealedFile, Suite};
 use crate::model::complaint::{Complaint, Kind};
 use crate::model::criteria::Criteria;
 use crate::model::object_id::ObjectId;
-use crate::model::outcome::TestId;
+use crate::model::outcome::{TestId, Trust};
 use crate::model::plan::Plan;
+use crate::sandbox::spec::Spec;
+use crate::store::Store;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
@@ -31,18 +33,17 @@ pub struct Ground {
     pub tooling: Tooling,
     /// What the base says of itself.
     pub project: Project,
+    /// What the policy asks of a sandbox for hidden tests, and whether swap may be on.
+    policy: (Trust, bool),
     /// Holds `tree`.
     _scratch: Scratch,
 }
 
 impl Ground {
     /// Makes the base of a plan ready.
-    pub fn new(
-        host: &Host<'_>,
-        repo: &Repository,
-        base: ObjectId,
-        plan: &Plan,
-    ) -> Result<Self, Error> {
+    pub fn new(host: &Host<'_>, store: &Store, base: ObjectId, plan: &Plan) -> Result<Self, Error> {
+        let repo = &store.repo;
+        let policy = &store.policy.newest().root.acceptance;
         let tooling = Tooling::find(host, repo, base, plan)?;
         let project = project(repo, base, plan)?;
         let scratch = Scratch::new(&host.cache)?;
@@ -56,6 +57,7 @@ impl Ground {
             tree,
             tooling,
             project,
+            policy: (policy.trust, policy.swap_exposed),
             _scratch: scratch,
         };
         ground.build(host, plan)?;
@@ -103,7 +105,7 @@ impl Ground {
         let bench = self.bench(host, plan);
         let suite = self.suite(plan, Vec::new());
         let calls = bench.adapter().preflight(&suite);
-        sealed(host, plan, &bench, &suite, &calls)?;
+        self.is_sealed(host, plan, &bench.first_spec(&suite, &calls))?;
         if calls.is_empty() {
             return Ok(());
         }
@@ -118,20 +120,15 @@ impl Ground {
             Some(missing) => Err(Error::missing(missing.what, missing.remedy)),
         }
     }
-}
 
-/// Fails where the sandbox is too weak for hidden tests. Before any of them is in it.
-fn sealed(
-    host: &Host<'_>,
-    plan: &Plan,
-    bench: &Bench<'_>,
-    suite: &Suite,
-    calls: &[Call],
-) -> Result<(), Error> {
-    let twin = bench.first_spec(suite, calls);
-    let probes = host.provider.probe(&twin, &host.cancel)?;
-    let need = plan.trust.min(need::HIDDEN);
-    need::met(&probes, need, "running hidden tests on the base")
+    /// Fails where a sandbox like this is too weak for hidden tests. Before any of them is in it.
+    fn is_sealed(&self, host: &Host<'_>, plan: &Plan, twin: &Spec) -> Result<(), Error> {
+        let (trust, allow_swap) = self.policy;
+        let probes = host.provider.probe(twin, &host.cancel)?;
+        let need = plan.trust.max(trust).min(need::HIDDEN);
+        need::met(&probes, need, "running hidden tests on the base")?;
+        need::no_swap(&probes, allow_swap)
+    }
 }
 
 /// What the base says of itself.
@@ -168,8 +165,8 @@ pub struct Checked {
     pub known: Vec<TestId>,
 }
 
-/// Lists and runs hidden tests on the base and classifies each. `Err(Ok(text))` is never used:
-/// what the writer must mend stands in [`BaseCheck::complaints`].
+/// Lists and runs hidden tests on the base and classifies each. What the writer must mend stands in
+/// [`BaseCheck::complaints`].
 pub fn check(
     host: &Host<'_>,
     ground: &Ground,
@@ -179,7 +176,7 @@ pub fn check(
 ) -> Result<Checked, Error> {
     let bench = ground.bench(host, plan);
     let mut suite = ground.suite(plan, files);
-    sealed(host, plan, &bench, &suite, &[])?;
+    ground.is_sealed(host, plan, &bench.first_spec(&suite, &[]))?;
     let listed = match list(&bench, &suite)? {
         Ok(listed) => listed,
         Err(complaints) => {

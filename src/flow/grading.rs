@@ -15,12 +15,13 @@ use super::version::Opened;
 use crate::base::random;
 use crate::base::words;
 use crate::grade::adapter::adapter;
-use crate::grade::call::Layout;
+use crate::grade::call::{Call, Layout};
 use crate::grade::judge::{self, Evidence, Judgement};
 use crate::grade::protect::{GradedTree, Protection, graded_tree};
 use crate::grade::report::RunReport;
 use crate::grade::suite::{Added, Suite};
 use crate::model::digest::Digest;
+use crate::model::object_id::ObjectId;
 use crate::model::outcome::{Outcome, TestId};
 use crate::model::plan::Plan;
 use crate::model::policy::Acceptance;
@@ -112,7 +113,7 @@ pub fn examine(
         return Ok(Findings::refused(reason, touched, None, started));
     }
     let stage = Stage::new(host, store, opened, subject, &plan, &protection)?;
-    let Some(stage) = stage else {
+    let Some(mut stage) = stage else {
         let reason = "the prepare step of the plan fails with the patch".to_owned();
         return Ok(Findings::refused(reason, touched, None, started));
     };
@@ -147,6 +148,8 @@ fn effective_plan(plan: &Plan, settings: &Acceptance) -> Plan {
 /// One graded tree on disk with everything that is needed to run tests on it.
 struct Stage<'a> {
     host: &'a Host<'a>,
+    store: &'a Store,
+    base: ObjectId,
     opened: &'a Opened,
     plan: &'a Plan,
     graded: GradedTree,
@@ -155,14 +158,13 @@ struct Stage<'a> {
     tree: std::path::PathBuf,
     tooling: Tooling,
     suite: Suite,
-    allow_swap: bool,
 }
 
 impl<'a> Stage<'a> {
     /// `None`: what the patch asks for can't be installed.
     fn new(
         host: &'a Host<'a>,
-        store: &Store,
+        store: &'a Store,
         opened: &'a Opened,
         subject: &Subject,
         plan: &'a Plan,
@@ -200,7 +202,7 @@ impl<'a> Stage<'a> {
         store
             .repo
             .materialise(mixed, &tree, Some(crate::sandbox::owner()))?;
-        let mut suite = Suite {
+        let suite = Suite {
             plan: plan.clone(),
             tools: tooling.toolbox.tools.clone(),
             layout: Layout::default(),
@@ -209,10 +211,10 @@ impl<'a> Stage<'a> {
             known: opened.ids(),
             added,
         };
-        learn(host, store, subject, &mut suite)?;
-        let allow_swap = store.policy.newest().root.acceptance.swap_exposed;
         Ok(Some(Self {
             host,
+            store,
+            base: subject.base,
             opened,
             plan,
             graded,
@@ -221,7 +223,6 @@ impl<'a> Stage<'a> {
             tree,
             tooling,
             suite,
-            allow_swap,
         }))
     }
 
@@ -255,24 +256,26 @@ impl<'a> Stage<'a> {
         Ok((bent > 0).then_some(reason))
     }
 
+    /// What the sandbox of these calls was measured to hold. An error where that is too little for the
+    /// tests; none of them has been in a sandbox by then.
+    fn measured(&self, calls: &[Call]) -> Result<Probes, Error> {
+        self.host.stage("probing the sandbox");
+        let twin = self.bench().first_spec(&self.suite, calls);
+        let probes = self.host.provider.probe(&twin, &self.host.cancel)?;
+        need::met(&probes, self.plan.trust.max(self.host.require), "the grade")?;
+        let policy = &self.store.policy.newest().root.acceptance;
+        need::no_swap(&probes, policy.swap_exposed)?;
+        Ok(probes)
+    }
+
     /// Probes, the suite alone, the sentinels among a random sample of it, and behind all of it.
-    fn run(&self) -> Result<(Judgement, Probes, Duration), Error> {
-        let bench = self.bench();
-        let framework = bench.adapter();
+    fn run(&mut self) -> Result<(Judgement, Probes, Duration), Error> {
+        let framework = adapter(self.plan.framework);
         let expected: Vec<TestId> = self.opened.criteria.expected().into_iter().collect();
         let calls = framework.run(&self.suite, &expected);
-        self.host.stage("probing the sandbox");
-        let probes = self
-            .host
-            .provider
-            .probe(&bench.first_spec(&self.suite, &calls), &self.host.cancel)?;
-        need::met(&probes, self.plan.trust.max(self.host.require), "the grade")?;
-        if probes.swap_exposed && !self.allow_swap {
-            return Err(Error::missing(
-                "this machine has swap on, to which the hidden tests could be written",
-                "turn swap off for the grade, or let the policy allow it",
-            ));
-        }
+        let probes = self.measured(&calls)?;
+        self.learn()?;
+        let bench = self.bench();
         self.host.stage(format!(
             "running {}",
             words::count(expected.len(), "hidden test", "hidden tests")
@@ -302,6 +305,21 @@ impl<'a> Stage<'a> {
             tree_intact: ran().all(|ran| ran.tree_intact),
         });
         Ok((judgement, probes, first.wall))
+    }
+
+    /// Asks the base what the framework compares patched trees with.
+    fn learn(&mut self) -> Result<(), Error> {
+        let framework = adapter(self.plan.framework);
+        let calls = framework.ask_base(&self.suite);
+        if calls.is_empty() {
+            return Ok(());
+        }
+        let ground = Ground::new(self.host, self.store, self.base, self.plan)?;
+        let ran = ground
+            .bench(self.host, self.plan)
+            .run(&self.suite, &calls)?;
+        framework.learn(&mut self.suite, &ran.calls);
+        Ok(())
     }
 
     fn sentinels(
@@ -369,25 +387,6 @@ impl<'a> Stage<'a> {
             .map(|(path, entry)| (path.to_vec(), entry.sha256))
             .collect()
     }
-}
-
-/// Asks the base what the framework compares patched trees with.
-fn learn(
-    host: &Host<'_>,
-    store: &Store,
-    subject: &Subject,
-    suite: &mut Suite,
-) -> Result<(), Error> {
-    let framework = adapter(suite.plan.framework);
-    let calls = framework.ask_base(suite);
-    if calls.is_empty() {
-        return Ok(());
-    }
-    let plan = suite.plan.clone();
-    let ground = Ground::new(host, &store.repo, subject.base, &plan)?;
-    let ran = ground.bench(host, &plan).run(suite, &calls)?;
-    framework.learn(suite, &ran.calls);
-    Ok(())
 }
 
 /// Whether patched code and runner could not reach the supervisor.

@@ -9,7 +9,7 @@ use crate::sandbox::Probes;
 
 /// What programs of an agent or of a package client need: no file and no host but the listed ones.
 pub const LISTED: Trust = Trust::Confined;
-/// The most that running hidden tests on the base needs. A grade may ask for more.
+/// The most that running hidden tests on the base needs, whatever plan and policy ask of a grade.
 pub const HIDDEN: Trust = Trust::Sealed;
 
 /// Fails when a twin of the sandbox of `step` was measured to hold less than `need`.
@@ -30,6 +30,17 @@ pub fn met(probes: &Probes, need: Trust, step: &str) -> Result<(), Error> {
     ))
 }
 
+/// Fails where the machine could write what a sandbox holds to swap, and the policy does not allow that.
+pub fn no_swap(probes: &Probes, allowed: bool) -> Result<(), Error> {
+    if allowed || !probes.swap_exposed {
+        return Ok(());
+    }
+    Err(Error::missing(
+        "this machine has swap on, to which the hidden tests could be written",
+        "turn swap off while they are used, or let the policy allow it",
+    ))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -46,6 +57,18 @@ mod tests {
                 .map(|name| ((*name).to_owned(), Probe::held("")))
                 .collect(),
         }
+    }
+
+    #[test]
+    fn swap_is_refused_unless_the_policy_allows_it() {
+        let mut probes = probes(&[CONFINED, SEALED]);
+        no_swap(&probes, false).unwrap();
+        probes.swap_exposed = true;
+        no_swap(&probes, true).unwrap();
+        assert!(matches!(
+            no_swap(&probes, false),
+            Err(Error::Missing { .. })
+        ));
     }
 
     #[test]

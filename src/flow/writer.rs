@@ -74,7 +74,7 @@ struct Writing<'a> {
 impl Writing<'_> {
     fn write(&self) -> Result<Written, Error> {
         let base = self.task().base;
-        let ground = Ground::new(self.host, &self.store.repo, base, self.plan)?;
+        let ground = Ground::new(self.host, self.store, base, self.plan)?;
         ground.preflight(self.host, self.plan)?;
         let scratch = Scratch::new(&self.host.cache)?;
         let work = agent::pinned(&self.store.repo, &scratch, base, None)?;

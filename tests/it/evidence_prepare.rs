@@ -93,7 +93,7 @@ impl Base {
         };
         self.on_host(|host, repo| {
             let base = repo.head().unwrap().unwrap();
-            let ground = Ground::new(host, repo, base, &self.plan)?;
+            let ground = Ground::new(host, &self.world.store(), base, &self.plan)?;
             ground.preflight(host, &self.plan)?;
             let checked = basecheck::check(host, &ground, &self.plan, vec![file], &criteria)?;
             Ok(checked.check)
@@ -443,7 +443,7 @@ fn a_build_step_is_run_on_the_base_before_it_is_tested() {
         ];
         base.on_host(|host, repo| {
             let head = repo.head().unwrap().unwrap();
-            let ground = Ground::new(host, repo, head, &base.plan)?;
+            let ground = Ground::new(host, &base.world.store(), head, &base.plan)?;
             basecheck::check(host, &ground, &base.plan, files, &criteria)
         })
     };

@@ -206,7 +206,7 @@ pub fn submit(
 }
 
 /// Why no patch is taken now, and what to do first.
-fn not_now(next: &Next, task: &TaskId) -> flow::Error {
+pub(super) fn not_now(next: &Next, task: &TaskId) -> flow::Error {
     let id = task.short();
     let (what, remedy) = match next {
         Next::Enqueue | Next::Write { .. } => (
@@ -259,12 +259,16 @@ fn not_now(next: &Next, task: &TaskId) -> flow::Error {
 /// Why there is nothing to deliver, and what to do first.
 fn nothing_to_deliver(dossier: &Dossier, next: &Next) -> flow::Error {
     let id = dossier.id().short();
-    let stands = |held: &Held<Grade>| {
-        let grade = held.value();
-        grade.accepted && grade.run.is_none() && !dossier.is_aside(held.digest())
+    let accepts = |version: &Option<Digest>| {
+        let stands = |held: &Held<Grade>| {
+            let grade = held.value();
+            let is_of = Some(grade.manifest) == *version;
+            grade.accepted && is_of && grade.run.is_none() && !dossier.is_aside(held.digest())
+        };
+        dossier.grades.iter().any(stands)
     };
     match next {
-        Next::Implement { .. } if dossier.grades.iter().any(stands) => flow::Error::refused(
+        Next::Implement { manifest, .. } if accepts(manifest) => flow::Error::refused(
             "a grade accepts a patch that nobody has handed in",
             format!("hand it in, which delivers it: `hangar submit {id} --rev REV`"),
         ),

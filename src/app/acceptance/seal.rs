@@ -1,6 +1,7 @@
 //! `hangar seal --from`: hidden tests that a person wrote.
 
 use super::machine::{Watch, host};
+use super::run::not_now;
 use crate::app::{Error, Here};
 use crate::base::redact::Secret;
 use crate::flow;
@@ -89,7 +90,7 @@ pub fn seal(
     here.config_at(&store.repo, dossier.history.task.base)?;
     let project = Project::at_base(&store, &dossier.history.task)?;
     let plan = project.plan()?;
-    let ground = Ground::new(&host, &store.repo, dossier.history.task.base, plan)?;
+    let ground = Ground::new(&host, &store, dossier.history.task.base, plan)?;
     ground.preflight(&host, plan)?;
     let output = read(&host, &ground, plan, &dossier, source)?;
     host.stage("running the tests on the base");
@@ -141,6 +142,9 @@ fn check_stage(store: &Store, dossier: &Dossier) -> Result<(), Error> {
                 format!("the task is {state}, so no tests are sealed for it"),
                 remedy,
             )
+        }
+        next @ (Next::Blocked(_) | Next::RejectTask { .. } | Next::Leaked) => {
+            return Err(not_now(&next, dossier.id()).into());
         }
         _ => (
             "the tests of this task are settled, and code is being made against them".to_owned(),
