@@ -97,7 +97,7 @@ pub fn prepare(
     if plan.prepare.trim().is_empty() {
         return Ok(None);
     }
-    let toolbox = toolbox(host)?;
+    let toolbox = toolbox(host, plan)?;
     let key = key::key(repo, base, plan, &toolbox)?;
     let root = host.cache_folder("prepared", &[key.as_bytes()]);
     kept(host, &root, "preparing dependencies", || {
@@ -161,11 +161,15 @@ fn lock(host: &Host<'_>, path: &Path) -> Result<Lock, Error> {
     }
 }
 
-fn toolbox(host: &Host<'_>) -> Result<Toolbox, Error> {
+fn toolbox(host: &Host<'_>, plan: &Plan) -> Result<Toolbox, Error> {
     let mut toolbox = Toolbox::default();
     for name in PROGRAMS {
-        if let Some(program) = find_program(&host.user, name)? {
-            toolbox.add(name, &program);
+        match find_program(&host.user, name) {
+            Ok(Some(program)) => toolbox.add(name, &program),
+            Ok(None) => {}
+            // What is configured wrongly stands in the way of steps that use it alone.
+            Err(error) if names(&plan.prepare, name) => return Err(error),
+            Err(_) => {}
         }
     }
     Ok(toolbox)

@@ -45,7 +45,10 @@ pub(super) fn ask_openly(machine: &Machine<'_>) -> Result<Option<Setup>, Error> 
             remedy: "grade on a machine whose pip needs none, or leave `reprepare` out of hangar.toml".into(),
         });
     }
-    setup(listed, machine.inside).map(Some)
+    let mut setup = setup(listed, machine.inside)?;
+    // The index and nothing else: no folder of this machine.
+    setup.read.clear();
+    Ok(Some(setup))
 }
 
 /// Whether what is kept of a configuration holds a secret.
@@ -58,10 +61,16 @@ fn has_credentials(listed: &str) -> bool {
     let named = |address: &str| {
         let rest = address.split_once("://").map_or(address, |(_, rest)| rest);
         let place = rest.split(['/', '?', '#']).next().unwrap_or(rest);
-        // In a query, too, there may be a token.
-        place.contains('@') || address.contains('?')
+        // In a query, too, there may be a token; and private indexes take one as a part of the path.
+        place.contains('@') || address.contains('?') || rest.split('/').skip(1).any(is_token)
     };
     options.contains_key("client-cert") || addresses.any(named)
+}
+
+/// Whether a part of an address looks drawn by lot: long, with digits among letters.
+fn is_token(part: &str) -> bool {
+    let has = |kind: fn(&char) -> bool| part.chars().any(|c| kind(&c));
+    part.len() >= 16 && has(char::is_ascii_digit) && has(char::is_ascii_alphabetic)
 }
 
 fn setup(listed: &str, inside: &Path) -> Result<Setup, Error> {

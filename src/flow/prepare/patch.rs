@@ -103,12 +103,12 @@ fn make(
     let scratch = Scratch::new(&host.cache)?;
     let folders = Folders::new(&scratch)?;
     repo.materialise(tree, &folders.src, Some(crate::sandbox::owner()))?;
-    let (step, records) = run(host, plan, &toolbox(host)?, &setup, &folders)?;
+    let (step, records) = run(host, plan, &toolbox(host, plan)?, &setup, &folders)?;
     crate::flow::scratch::remove(&folders.src);
     if step.as_ref().map(|step| step.end) == Some(End::Exited(0)) {
         return Ok(Some(scratch));
     }
-    match super::why::unreachable(plan, step.as_ref(), &records) {
+    match super::why::unreachable(step.as_ref(), &records) {
         Some(error) => Err(error),
         None => Ok(None),
     }

@@ -26,28 +26,36 @@ pub(super) fn refused(records: &[EgressRecord]) -> Vec<String> {
     places(records, |verdict| matches!(verdict, Verdict::Refused(_)))
 }
 
-/// The error of a step that did not end well because a registry was not reached.
-pub(super) fn unreachable(
-    plan: &Plan,
-    step: Option<&StepOutcome>,
-    records: &[EgressRecord],
-) -> Option<Error> {
-    let none = places(records, |verdict| matches!(verdict, Verdict::Failed(_))).is_empty();
-    (!none).then(|| failed(plan, step, records))
+/// The error of a step that did not end well because a registry was not reached. Hosts that were refused are
+/// not named: code of a patch asked for them.
+pub(super) fn unreachable(step: Option<&StepOutcome>, records: &[EgressRecord]) -> Option<Error> {
+    let places = places(records, |verdict| matches!(verdict, Verdict::Failed(_)));
+    (!places.is_empty()).then(|| not_reached(told(step), &places))
+}
+
+/// What became of the step, and what it said.
+fn told(step: Option<&StepOutcome>) -> String {
+    let mut what = format!("the `prepare` step {}", ending(step));
+    let said = step.map(said).filter(|said| !said.is_empty());
+    if let Some(said) = said {
+        what.push_str(": ");
+        what.push_str(&said);
+    }
+    what
+}
+
+fn not_reached(told: String, places: &[String]) -> Error {
+    Error::outside(
+        format!("{told} (not reached: {})", places.join(", ")),
+        "see that the registry can be reached, then run it again",
+    )
 }
 
 /// The error of a step that did not end well.
 pub(super) fn failed(plan: &Plan, step: Option<&StepOutcome>, records: &[EgressRecord]) -> Error {
     let refused = refused(records);
     let unreachable = places(records, |verdict| matches!(verdict, Verdict::Failed(_)));
-    let mut what = format!("the `prepare` step {}", ending(step));
-    if let Some(step) = step {
-        let said = said(step);
-        if !said.is_empty() {
-            what.push_str(": ");
-            what.push_str(&said);
-        }
-    }
+    let mut what = told(step);
     if !refused.is_empty() {
         what.push_str(" (refused, since no registry is there: ");
         what.push_str(&refused.join(", "));
@@ -63,13 +71,7 @@ pub(super) fn failed(plan: &Plan, step: Option<&StepOutcome>, records: &[EgressR
         );
     }
     if !unreachable.is_empty() {
-        what.push_str(" (not reached: ");
-        what.push_str(&unreachable.join(", "));
-        what.push(')');
-        return Error::outside(
-            what,
-            "see that the registry can be reached, then run it again",
-        );
+        return not_reached(what, &unreachable);
     }
     Error::missing(
         what,
@@ -208,6 +210,12 @@ mod tests {
         let records = [record("b.example", Verdict::Failed(Reason::Unreachable))];
         let error = failed(&plan(), Some(&step("")), &records);
         assert!(matches!(error, Error::Outside { .. }), "{error:?}");
+        // Code of a patch does not choose what a person is told to allow.
+        let mixed = [record("evil.example", not_listed), records[0].clone()];
+        let error = unreachable(Some(&step("")), &mixed).unwrap();
+        assert!(matches!(error, Error::Outside { .. }), "{error:?}");
+        assert!(!error.to_string().contains("evil"), "{error}");
+        assert!(unreachable(Some(&step("")), &mixed[..1]).is_none());
     }
 
     #[test]
