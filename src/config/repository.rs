@@ -395,7 +395,9 @@ fn glob(text: &str) -> Result<String, String> {
 /// A branch name with `{key}` and `{id}` in it (`git check-ref-format`, after filling in).
 fn branch_name(text: &str) -> Result<String, String> {
     let filled = text.replace("{key}", "k").replace("{id}", "i");
-    let odd = |c: char| c.is_control() || c.is_whitespace() || "~^:?*[\\{}".contains(c);
+    // What Git refuses, and what a shell reads as something else: people paste names.
+    let odd =
+        |c: char| c.is_control() || c.is_whitespace() || "~^:?*[\\{};|&$()<>'\"`!#".contains(c);
     let bad_part = |part: &str| {
         part.is_empty()
             || part.starts_with('.')

@@ -112,6 +112,16 @@ pub fn put_back(store: &Store, dossier: &Dossier) -> Result<(), Error> {
     let Some(delivery) = &dossier.history.task.delivery else {
         return Ok(());
     };
+    // The name is from a document: nothing but a branch is made from it.
+    if !is_branch(&delivery.branch) {
+        return Err(Error::refused(
+            format!(
+                "the delivery names {:?}, which is no branch",
+                delivery.branch
+            ),
+            "see `hangar task log`, who recorded it",
+        ));
+    }
     if store.repo.read_ref(&delivery.branch)?.is_some() {
         return Ok(());
     }
@@ -130,6 +140,15 @@ pub fn put_back(store: &Store, dossier: &Dossier) -> Result<(), Error> {
     Ok(store
         .repo
         .update_ref(&delivery.branch, absent, commit, message)?)
+}
+
+/// Whether a ref is a branch that a person can type.
+fn is_branch(name: &str) -> bool {
+    let plain = |c: char| c.is_alphanumeric() || "/._-+,@%=".contains(c);
+    name.strip_prefix("refs/heads/")
+        .is_some_and(|branch| !branch.is_empty() && branch.chars().all(plain))
+        && !name.contains("..")
+        && !name.contains("//")
 }
 
 /// Only this task's own branch is ever moved.

@@ -394,9 +394,11 @@ fn next_round(dossier: &Dossier, manifest: Digest, settings: &Acceptance) -> Nex
 }
 
 /// Whether a grade says that the tests of this version got out. Whose patch it was does not matter, nor
-/// whether the grade was set aside: tests that are known are hidden from nobody.
+/// whether the grade was set aside: tests that are known are hidden from nobody. What a key says that lost
+/// its rights does not count.
 pub fn is_leaked(dossier: &Dossier, manifest: Digest) -> bool {
-    let mut grades = dossier.grades.iter().map(Held::value);
+    let counts = |held: &&Held<Grade>| !dossier.reduced.contains(&held.digest());
+    let mut grades = dossier.grades.iter().filter(counts).map(Held::value);
     grades.any(|grade| grade.manifest == manifest && grade.canary_found)
 }
 

@@ -135,7 +135,9 @@ fn has_stage(history: &TaskHistory, stage: Stage) -> Result<(), Error> {
 
 /// Refuses a stage that uses tests which got out.
 fn are_hidden(dossier: &Dossier, stage: Stage) -> Result<(), Error> {
-    let last = dossier.seals.last();
+    let mut standing = dossier.seals.iter().rev();
+    // One that was set aside before is used by nothing any more.
+    let last = standing.find(|seal| !dossier.is_aside(seal.digest()));
     let uses = last.is_some_and(|seal| {
         let aside = stage::set_aside(dossier, stage).contains(&seal.digest());
         !aside && stage::is_leaked(dossier, seal.digest())

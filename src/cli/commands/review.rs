@@ -473,7 +473,7 @@ fn decisions(card: &Card, all_shown: bool) -> Vec<String> {
         ));
         return out;
     }
-    if card.stale {
+    if card.stale || card.leaked.contains(&card.version) {
         let run = command(format!("hangar run {id}"));
         out.push(format!("Then:            {run}  (writes the next version)"));
         return out;

@@ -193,8 +193,12 @@ fn next_commands(view: &RunView) -> Vec<String> {
         }
         // It resumes where new tests are written.
         Stopped::NotAccepted | Stopped::Leaked => format!("hangar task retry {id}"),
+        // Merged and deleted, or lost: only a person knows.
         Stopped::Delivered | Stopped::Ended if view.branch_gone => {
-            format!("hangar deliver {id}")
+            return vec![
+                format!("hangar verify {id}"),
+                format!("hangar deliver {id}"),
+            ];
         }
         Stopped::Delivered | Stopped::Ended if view.branch.is_some() => {
             format!("hangar verify {id}")
