@@ -271,8 +271,8 @@ impl Case<'_> {
     /// Grades a patch with plain processes, or in a sandbox where that is recorded: the suite alone,
     /// then the sentinels among all others.
     pub(crate) fn grade(&self, patch: &[File<'_>]) -> Judgement {
-        let judgement = if evidence_attacks::recorded() {
-            grade_sandboxed::grade(self, patch)
+        let judgement = if let Some(provider) = evidence_attacks::recorded() {
+            grade_sandboxed::grade_in(&provider, self, patch)
         } else {
             self.grade_with(|bench, ids, make| {
                 bench.lay(patch, true);

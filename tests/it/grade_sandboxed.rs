@@ -3,8 +3,8 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
-use crate::grade_junit;
 use crate::grade_kit::{Bench, Case, File, word};
+use crate::{evidence_attacks, grade_junit};
 use crate::{
     grade_attacks_cargo, grade_attacks_ctest, grade_attacks_go, grade_attacks_js,
     grade_attacks_node, grade_attacks_python,
@@ -18,10 +18,11 @@ use hangar::model::digest::Digest;
 use hangar::model::outcome::TestId;
 use hangar::model::plan::Framework;
 use hangar::sandbox::spec::{self, LaidFile, Limits, Mount, Network, Spec, Step, StepOutcome};
-use hangar::sandbox::{Cancel, Event, Launcher, Linux, Provider as _, toolchain};
+use hangar::sandbox::{Cancel, Event, Launcher, Provider, provider, toolchain};
 use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Once;
 
 /// Right and wrong code for a case.
 struct Subject {
@@ -131,7 +132,12 @@ fn give(folder: &Path) -> Vec<(PathBuf, Digest)> {
 }
 
 /// Runs tests of the tree in `bench` in one sandbox. Also: whether its files stayed the same.
-fn run(bench: &Bench, ids: &[TestId], make: &dyn Fn(&Suite) -> Vec<Call>) -> (RunReport, bool) {
+fn run(
+    provider: &dyn Provider,
+    bench: &Bench,
+    ids: &[TestId],
+    make: &dyn Fn(&Suite) -> Vec<Call>,
+) -> (RunReport, bool) {
     let (suite, mut mounts) = inside(&bench.suite);
     let tree = &bench.suite.layout.src;
     let before = give(tree);
@@ -158,10 +164,15 @@ fn run(bench: &Bench, ids: &[TestId], make: &dyn Fn(&Suite) -> Vec<Call>) -> (Ru
         stop_on_failure: false,
         deadline: None,
     };
-    let launcher = Launcher {
-        program: PathBuf::from(env!("CARGO_BIN_EXE_hangar")),
-    };
-    let outcome = Linux::new(launcher)
+    if evidence_attacks::recorded().is_some() {
+        // Once for each process is enough: the sandboxes are alike.
+        static MEASURED: Once = Once::new();
+        MEASURED.call_once(|| {
+            let probes = provider.probe(&spec, &Cancel::default()).unwrap();
+            evidence_attacks::record_trust(probes.trust());
+        });
+    }
+    let outcome = provider
         .run(&spec, &Cancel::default(), &mut |_: Event| {})
         .unwrap();
     let sealed = suite
@@ -235,10 +246,19 @@ fn raw(step: StepOutcome) -> Raw {
     }
 }
 
-pub(crate) fn grade(case: &Case<'_>, patch: &[File<'_>]) -> Judgement {
+fn grade(case: &Case<'_>, patch: &[File<'_>]) -> Judgement {
+    grade_in("linux", case, patch)
+}
+
+/// Grades in the sandboxes of a provider.
+pub(crate) fn grade_in(name: &str, case: &Case<'_>, patch: &[File<'_>]) -> Judgement {
+    let launcher = Launcher {
+        program: PathBuf::from(env!("CARGO_BIN_EXE_hangar")),
+    };
+    let provider = provider(name, &launcher).unwrap();
     case.grade_with(|bench, ids, make| {
         bench.lay(patch, false);
-        run(bench, ids, make)
+        run(provider.as_ref(), bench, ids, make)
     })
 }
 
