@@ -10,12 +10,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 /// How long it may be, header included, and how wide.
-const LINES: usize = 263;
+const LINES: usize = 200;
 const COLUMNS: usize = 100;
 
-/// The tests in which it leaves some answers to the long one, as it says of itself: clones that wrote at
-/// the same time, archives, rival policies; keys that lost rights; patches near guarded or protected paths.
-const LEFT: [&str; 18] = [
+/// The tests in which it leaves some answers to the long one, as it says of itself: tasks that did not go
+/// straight ahead, policies that did more than grow, patches near guarded or protected paths, archives.
+const LEFT: [&str; 37] = [
     "apart::what_a_clone_does_beside_a_delivery_is_shown_and_takes_nothing_back",
     "archive::an_ended_task_is_archived_found_and_verified",
     "archive::the_archive_moves_through_a_remote_and_no_ref_comes_back",
@@ -26,14 +26,31 @@ const LEFT: [&str; 18] = [
     "verify::concurrent::tests_for_what_two_clones_made_of_a_draft",
     "verify::concurrent::what_was_done_beside_the_work_may_keep_it_from_being_delivered",
     "verify::concurrent::whatever_people_do_apart_both_verifiers_see_the_same_task",
-    // Its patches change guarded or protected paths.
+    "verify::documents::a_document_that_somebody_put_on_top",
+    "verify::documents::a_task_that_is_not_delivered_is_not_accepted_and_not_at_fault",
+    "verify::forged::a_grade_that_differs_from_its_manifest",
     "verify::forged::a_grade_that_overlooks_a_protected_path",
     "verify::forged::a_patch_of_hooks_or_configuration_that_no_approver_signed",
+    "verify::forged::another_grade_of_the_same_patch_that_says_the_opposite",
+    "verify::moved::a_grade_moved_to_another_task",
     "verify::moved::a_grade_of_an_earlier_round_for_a_later_patch",
-    // A key lost rights.
+    "verify::moved::a_rejection_after_the_approval",
+    "verify::moved::a_reseal_for_another_manifest_or_of_another_payload",
+    "verify::moved::an_approval_moved_to_another_task",
+    "verify::moved::an_approval_moved_to_another_version",
+    "verify::moved::an_approval_used_again_after_a_retry_set_it_aside",
+    "verify::moved::an_older_version_offered_again",
     "verify::policy::a_decision_of_a_retired_key_counts_by_its_place_and_one_of_a_compromised_key_does_not",
+    "verify::policy::a_delivery_under_a_minimum_of_its_own_policy_was_never_valid",
     "verify::policy::an_approval_of_a_compromised_key_counts_again_when_it_is_adopted",
+    "verify::policy::an_external_key_under_a_policy_that_went_back_names_the_fault",
     "verify::policy::keys_that_are_gone_and_roles_that_no_longer_suffice",
+    "verify::policy::raised_minimums_do_not_falsify_what_was_valid",
+    "verify::rewritten::a_clone_that_has_seen_a_ref_names_it_when_it_goes_back",
+    "verify::rewritten::a_history_without_its_beginning",
+    "verify::rewritten::an_event_taken_out_of_the_middle",
+    "verify::rewritten::the_tasks_ref_put_back_to_before_the_approval_was_used",
+    "verify::rewritten::the_tasks_ref_put_back_to_before_the_delivery",
     "verify::rivals::a_rival_that_nobody_with_a_say_set_aside",
     "verify::rivals::the_root_keys_keep_one_of_two_rivals",
 ];
@@ -104,7 +121,7 @@ pub(super) fn answered(log: &str) -> String {
         count("1", "2")
     );
     assert_eq!(left, BTreeSet::from(LEFT), "{summary}");
-    assert!(accepted > 35 && refused > 115, "{summary}");
+    assert!(accepted > 30 && refused > 95, "{summary}");
     summary
 }
 
