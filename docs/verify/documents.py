@@ -46,6 +46,12 @@ def named(oid):  # never an option of git
     need(re.fullmatch(r"[0-9a-f]{40}|[0-9a-f]{64}", oid), f"{oid!r} names no object")
     return oid
 
+def lacks(oid):  # whether the repository has no such object
+    try:
+        return bool(git("cat-file", "-e", named(oid)))
+    except ValueError:
+        return bool(named(oid))
+
 @functools.cache
 def blob(oid):
     return git("cat-file", "blob", named(oid))

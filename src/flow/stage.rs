@@ -362,10 +362,12 @@ fn next_round(dossier: &Dossier, manifest: Digest, settings: &Acceptance) -> Nex
         });
     }
     // A grade of the same patch that was asked for before this run rests on no run: it can
-    // contradict, and it is no round's.
+    // contradict, and it is no round's until a person says that it stands.
+    let chosen =
+        |grade: &&Held<Grade>| grade.value().run.is_none() && dossier.was_chosen(grade.digest());
     let own: Vec<_> = grades
         .iter()
-        .filter(|grade| grade.value().run == Some(last.digest()))
+        .filter(|grade| grade.value().run == Some(last.digest()) || chosen(grade))
         .collect();
     let firm: Vec<_> = own.iter().filter(|grade| !grade.value().void).collect();
     if let Some(accepted) = firm.iter().find(|grade| grade.value().accepted) {

@@ -259,7 +259,18 @@ impl Change {
             Self::Delete => "the deletion",
             Self::Reject { .. } => "the rejection",
             Self::Fail { .. } => "the failure",
-            _ => "a change",
+            Self::Create { .. } => "the creation",
+            Self::Edit { .. } => "the edit",
+            Self::Enqueue => "the enqueueing",
+            Self::Claim { .. } | Self::Renew { .. } => "the claim",
+            Self::Release { .. } => "the giving back",
+            Self::Stage { .. } => "the stage",
+            Self::Consume { .. } => "the use of approvals",
+            Self::ApprovePatch { .. } => "the approval of a patch",
+            Self::Retry { .. } => "the retry",
+            Self::Comment { .. } => "the comment",
+            Self::Adjudicate { .. } => "the adjudication",
+            Self::Publish { .. } => "the publication",
         }
     }
 

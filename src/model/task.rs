@@ -256,14 +256,21 @@ pub enum Refusal {
     #[error("creation must be the first event and only there")]
     Creation,
     /// A more careful move was made at the same time.
-    #[error("{what} by {by} was recorded at the same time and stands (event {})", .event.short())]
+    #[error(
+        "{what} by {by} was recorded at the same time and stands (event {}); {lost} by {loser} gives way",
+        .event.short()
+    )]
     Outweighed {
-        /// The move, as a noun.
+        /// The move that stands, as a noun.
         what: &'static str,
         /// Who made it.
         by: Principal,
         /// Its event.
         event: Digest,
+        /// What has no effect, as a noun.
+        lost: &'static str,
+        /// Who made that.
+        loser: Principal,
     },
 }
 

@@ -8,6 +8,7 @@ use super::tasks::{Fault, TaskHistory};
 use super::{Error, Store};
 use crate::model::approval::{Action, Approval};
 use crate::model::digest::Digest;
+use crate::model::event::Change;
 use crate::model::grade::Grade;
 use crate::model::ids::{Principal, TaskId};
 use crate::model::manifest::{Manifest, Reseal};
@@ -260,6 +261,18 @@ impl Dossier {
     /// rights.
     pub fn is_aside(&self, digest: Digest) -> bool {
         self.reduced.contains(&digest) || self.history.task.set_aside.contains(&digest)
+    }
+
+    /// Whether somebody who had the right said that this document stands against others.
+    pub fn was_chosen(&self, digest: Digest) -> bool {
+        self.history.records.iter().any(|record| {
+            let mut changes = record.event.value().change.iter().zip(&record.refused);
+            changes.any(|(change, refused)| {
+                let chosen =
+                    matches!(change, Change::Adjudicate { stands, .. } if *stands == digest);
+                chosen && refused.is_none()
+            })
+        })
     }
 
     /// Decisions that count over one manifest.

@@ -4,10 +4,12 @@ use super::cli_help::validate;
 use super::common::founded::{clock, create};
 use super::common::git::git;
 use super::common::hub::Hub;
+use super::common::write;
 use super::flow::world::World;
 use super::verify::forge::{CONFIG, Forged};
 use super::verify::plot::Plot;
 use hangar::git::Repository;
+use hangar::model::digest::Digest;
 use hangar::model::event::Change;
 use hangar::model::ids::TaskId;
 use hangar::model::task::State;
@@ -57,7 +59,8 @@ fn show_and_log_name_both_values_until_an_edit_settles_it() {
     validate("task-log", &log);
     let marks = marks(&log);
     assert_eq!(marks.len(), 2, "{log}");
-    let of_loser = "title: alice set it at the same time, and that value stands";
+    let of_loser =
+        "title: alice set it at the same time, and that value stands; this one by alice does not";
     let of_winner = "title: alice set it at the same time; this value stands";
     assert!(
         marks.contains(&of_loser.into()) && marks.contains(&of_winner.into()),
@@ -70,6 +73,124 @@ fn show_and_log_name_both_values_until_an_edit_settles_it() {
         (&show["title"], &show["beside"]),
         (&"Settled".into(), &Value::Null)
     );
+}
+
+/// Of three values set at the same time one stands, and all that lose name that one.
+#[test]
+fn the_value_that_stands_is_the_one_that_every_other_names() {
+    let (hub, first) = Hub::new();
+    let task = hub.task(&first, "Shared");
+    hub.sync(&first).success();
+    let clones = [first, hub.clone("second"), hub.clone("third")];
+    for (at, dir) in clones.iter().enumerate() {
+        hub.edit(dir, &task, &format!("Title {at}"));
+    }
+    for dir in clones.iter().chain(&clones) {
+        hub.sync(dir).success();
+    }
+    let log = hub.env.json(&clones[0], &["task", "log", &task]);
+    let documents = log["documents"].as_array().unwrap().iter();
+    let marks: Vec<String> = documents
+        .filter_map(|one| one.get("beside"))
+        .map(|one| one.to_string())
+        .collect();
+    let stand = |mark: &&String| mark.contains("this value stands");
+    assert_eq!(marks.len(), 3, "{log}");
+    assert_eq!(marks.iter().filter(stand).count(), 1, "{marks:?}");
+    let lost = |mark: &&String| {
+        mark.matches("and that value stands; this one by alice")
+            .count()
+            == 1
+    };
+    assert_eq!(marks.iter().filter(lost).count(), 2, "{marks:?}");
+}
+
+/// Who was told the opposite by somebody else sees that neither stands.
+#[test]
+fn of_opposite_adjudications_neither_stands_and_show_says_so() {
+    let world = World::new(&[("calc.sh", "echo 0\n"), ("hangar.toml", CONFIG)]);
+    let (root, first) = (world.dir.path().to_owned(), world.repo_dir());
+    let id = world.task(&world.store(), "Subtract", &["5 3 prints 2"]);
+    git(&root, &["clone", "-q", "--mirror", "repo", "second"]);
+    let hub = root.join("hub.git");
+    git(&root, &["init", "-q", "--bare", "hub.git"]);
+    let [one, two] = [b"one", b"two"].map(|text| Digest::of(text));
+    for (dir, stands, falls) in [("repo", one, two), ("second", two, one)] {
+        let store = Store::open(Repository::discover(&root.join(dir)).unwrap(), clock()).unwrap();
+        let change = Change::Adjudicate {
+            stands,
+            falls: vec![falls],
+            reason: format!("by {dir}"),
+        };
+        let alice = world.person(&store);
+        store
+            .change_task(&id, &alice, |_| Ok(vec![change.clone()]))
+            .unwrap();
+    }
+    let show = |args: &[&str]| {
+        let out = Command::new(env!("CARGO_BIN_EXE_hangar"))
+            .current_dir(&first)
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap())
+            .env("HOME", root.join("home"))
+            .env("GIT_CONFIG_NOSYSTEM", "1")
+            .args(["task", "show", id.as_str()])
+            .args(args)
+            .output()
+            .unwrap();
+        String::from_utf8(out.stdout).unwrap()
+    };
+    let said = |text: &str| -> Vec<Value> {
+        let view: Value = serde_json::from_str(text).unwrap();
+        validate("task-show", &view);
+        view["adjudicated"].as_array().unwrap().clone()
+    };
+    let alone = said(&show(&["--json"]));
+    assert_eq!((alone.len(), &alone[0]["in_force"]), (1, &true.into()));
+    assert!(!show(&[]).contains("does not stand"));
+    for dir in ["repo", "second", "repo"] {
+        sync_with(&root.join(dir), &hub);
+    }
+    let both = said(&show(&["--json"]));
+    assert_eq!(both.len(), 2, "{both:?}");
+    for one in &both {
+        assert_eq!(
+            (&one["in_force"], &one["opposite"]),
+            (&false.into(), &true.into())
+        );
+    }
+    let text = show(&[]);
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        text.contains("so neither document stands; decide anew"),
+        "{text}"
+    );
+}
+
+/// The branch of a plain task stays with whoever delivered it until it is pushed.
+#[test]
+fn a_plain_task_whose_branch_was_not_pushed_is_not_here_and_no_fault() {
+    let (hub, first) = Hub::new();
+    let second = hub.clone("second");
+    let task = hub.task(&first, "Plain");
+    let hangar = |args: &[&str]| hub.env.hangar(&first, args);
+    hangar(&["task", "enqueue", &task]).success();
+    hub.env.git(&first, &["checkout", "-q", "-b", "work"]);
+    write(&first.join("new.txt"), "new\n");
+    hub.env.commit(&first, "Work");
+    hangar(&["submit", &task, "--rev", "work"]).success();
+    hub.sync(&first).success();
+    hub.sync(&second).success();
+    let verify = |dir: &Path| hub.env.hangar(dir, &["verify", "--all"]);
+    let there = verify(&first).success();
+    assert!(!there.stdout.contains("is not here"), "{there}");
+    let away = verify(&second).success();
+    let text = away.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("is not here: it lies on"), "{away}");
+    assert!(text.contains("Nothing here is at fault"), "{away}");
+    // One task alone is answered as any plain one: no, and no fault.
+    let alone = hub.env.hangar(&second, &["verify", &task]).exits(1);
+    assert!(!alone.stdout.contains("delivery: commit"), "{alone}");
 }
 
 fn marks(log: &Value) -> Vec<String> {

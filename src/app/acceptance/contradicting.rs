@@ -3,6 +3,7 @@
 use crate::flow::stage::Contradiction;
 use crate::model::approval::Action;
 use crate::model::digest::Digest;
+use crate::model::event::Change;
 use crate::model::ids::Principal;
 use crate::store::dossier::Dossier;
 use schemars::JsonSchema;
@@ -33,6 +34,58 @@ pub enum Says {
     NotAccepted,
     /// A version of the tests beside another one of the same number.
     Sealed,
+}
+
+/// What somebody said about documents that contradicted each other.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct AdjudicationView {
+    /// The document that stands by these words.
+    pub stands: Digest,
+    /// Who said it.
+    pub by: Principal,
+    /// Why.
+    pub reason: String,
+    /// Whether it does stand: nobody said that it falls.
+    pub in_force: bool,
+    /// Who said that it falls.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub against: Option<Principal>,
+    /// Whether those words and these take each other back, so that neither document stands.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub opposite: bool,
+}
+
+/// Every adjudication that had an effect, in order.
+pub(in crate::app) fn adjudications(dossier: &Dossier) -> Vec<AdjudicationView> {
+    let mut said = Vec::new();
+    for record in &dossier.history.records {
+        let event = record.event.value();
+        for (change, refused) in event.change.iter().zip(&record.refused) {
+            if let (
+                Change::Adjudicate {
+                    stands,
+                    falls,
+                    reason,
+                },
+                None,
+            ) = (change, refused)
+            {
+                said.push((&event.signer.principal, *stands, falls, reason));
+            }
+        }
+    }
+    let view = |(by, stands, falls, reason): &(&Principal, Digest, &Vec<Digest>, &String)| {
+        let against = said.iter().find(|(_, _, other, _)| other.contains(stands));
+        AdjudicationView {
+            stands: *stands,
+            by: (*by).clone(),
+            reason: (*reason).clone(),
+            in_force: against.is_none(),
+            against: against.map(|(by, ..)| (*by).clone()),
+            opposite: against.is_some_and(|(_, other, ..)| falls.contains(other)),
+        }
+    };
+    said.iter().map(view).collect()
 }
 
 /// Every document of a contradiction that is here.

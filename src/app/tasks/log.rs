@@ -115,27 +115,54 @@ pub(super) fn entries(dossier: &Dossier) -> Vec<Entry> {
     order::by_cause(dossier, all)
 }
 
-/// Marks on both sides that a field was set at the same time. The events are in order, so of two the
-/// later one stands.
+/// Marks on both sides that a field was set at the same time. The events are in order, so of several
+/// the last one stands, and that one is named to all the others.
 fn beside(records: &[Record], entries: &mut [Entry]) {
     for (at, record) in records.iter().enumerate() {
         for other in &record.beside {
-            let winner = &record.event.value().signer.principal;
             let field = other.field;
-            entries[at].beside.push(format!(
-                "{field}: {} set it at the same time; this value stands",
-                other.by
-            ));
             let lost = records[..at]
                 .iter()
                 .position(|one| one.event.digest() == other.event);
-            if let Some(lost) = lost {
-                entries[lost].beside.push(format!(
-                    "{field}: {winner} set it at the same time, and that value stands"
-                ));
+            let Some(lost) = lost else { continue };
+            let stands = last_word(records, at, field);
+            let (winner, loser) = (by(&records[stands]), by(&records[lost]));
+            let marks = [
+                (
+                    stands,
+                    format!("{field}: {loser} set it at the same time; this value stands"),
+                ),
+                (
+                    lost,
+                    format!(
+                        "{field}: {winner} set it at the same time, and that value stands; this one by {loser} does not"
+                    ),
+                ),
+            ];
+            for (place, mark) in marks {
+                if !entries[place].beside.contains(&mark) {
+                    entries[place].beside.push(mark);
+                }
             }
         }
     }
+}
+
+/// Who has the last word where this event set a field at the same time as others.
+fn last_word(records: &[Record], at: usize, field: &str) -> usize {
+    let own = records[at].event.digest();
+    let gave_way = |one: &Record| {
+        let mut beside = one.beside.iter();
+        beside.any(|other| other.event == own && other.field == field)
+    };
+    let later = records.iter().rposition(gave_way);
+    later
+        .filter(|later| *later > at)
+        .map_or(at, |later| last_word(records, later, field))
+}
+
+fn by(record: &Record) -> &Principal {
+    &record.event.value().signer.principal
 }
 
 fn decision(held: &Held<Approval>) -> Entry {

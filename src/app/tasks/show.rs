@@ -1,7 +1,7 @@
 //! `hangar task show`
 
 use super::log::{Entry, entries};
-use crate::app::acceptance::contradicting::{self, Contradicting};
+use crate::app::acceptance::contradicting::{self, AdjudicationView, Contradicting};
 use crate::app::{Error, Here};
 use crate::flow::stage::{self, Contradiction, Decision, Next};
 use crate::model::digest::Digest;
@@ -72,6 +72,9 @@ pub struct TaskView {
     /// Documents of which only one can stand; nothing goes on until somebody says which.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub contradicting: Vec<Contradicting>,
+    /// What people said about documents that contradicted each other.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub adjudicated: Vec<AdjudicationView>,
     /// Where the result went.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delivery: Option<DeliveryView>,
@@ -268,6 +271,7 @@ fn view(dossier: &Dossier, settings: &Acceptance, now: Timestamp) -> TaskView {
             Next::Blocked(contradiction) => contradicting::of(dossier, contradiction),
             _ => Vec::new(),
         },
+        adjudicated: contradicting::adjudications(dossier),
         delivery,
         summary: some(&task.summary),
         timeline: entries(dossier),

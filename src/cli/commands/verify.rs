@@ -3,7 +3,7 @@
 use crate::app::verify::{Answer, Subject, statement, verify};
 use crate::base::words::count;
 use crate::cli::{CliError, ExitStatus, context::Context};
-use crate::flow::verify::{Fault, Link, LinkState, Report, RevisionAnswer, Sameness};
+use crate::flow::verify::{Fault, Link, LinkName, LinkState, Report, RevisionAnswer, Sameness};
 use crate::model::object_id::ObjectId;
 use crate::ui::{Label, escape, paint};
 use clap::{Args, ValueEnum};
@@ -221,6 +221,15 @@ fn line(report: &Report, out: &mut Vec<String>) {
         escape::line(title)
     ));
     out.extend(report.faults.iter().map(fault));
+    // Delivered, and not in this clone.
+    let mut away = report.links.iter().filter(|link| {
+        let unseen = (link.name, link.state) == (LinkName::Delivery, LinkState::NotChecked);
+        unseen && report.delivered.is_some()
+    });
+    out.extend(
+        away.next()
+            .map(|link| format!("      {}", escape::line(&link.detail))),
+    );
 }
 
 fn conclusion(answer: &Answer, all: bool) -> String {

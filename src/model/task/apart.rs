@@ -210,9 +210,31 @@ fn a_cancellation_stands_against_everything_that_did_not_know_of_it() {
             let why = refused[event].as_deref().unwrap();
             assert!(why.starts_with("the cancellation by alice"), "{why}");
         }
+        let why = refused[queued].as_deref().unwrap();
+        assert!(why.ends_with("the enqueueing by bob gives way"), "{why}");
         // Who has seen it may go on.
         history.add(&[cancelled, retried], 1, retry());
         assert_eq!(history.fold().0.state, State::Queued);
+    });
+}
+
+#[test]
+fn of_two_equal_moves_the_one_that_has_an_effect_is_named_to_whoever_gives_way() {
+    always(Flow::Plain, |mut history| {
+        let by = [
+            history.add(&[0], 0, cancel()),
+            history.add(&[0], 1, cancel()),
+        ];
+        let queued = history.add(&[0], 2, Change::Enqueue);
+        let queued = [queued, history.add(&[0], 1, Change::Enqueue)];
+        let (_, refused) = history.fold();
+        let stands = by.iter().find(|at| refused[**at].is_none()).unwrap();
+        let event = history.events[*stands].digest.short();
+        // The worker may not enqueue by right; here nobody asks for it.
+        for event_of in queued {
+            let why = refused[event_of].as_deref().unwrap();
+            assert!(why.contains(&format!("(event {event})")), "{why}");
+        }
     });
 }
 

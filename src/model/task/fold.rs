@@ -296,20 +296,73 @@ impl<'a> Stretch<'a> {
         watch: &mut dyn FnMut(usize, Sight, &Task),
     ) -> Vec<Outcome> {
         let floors = self.floors(among);
-        let mut outcomes = Vec::new();
+        let mut outcomes: Vec<Outcome> = Vec::new();
+        let (mut lost, mut won) = (Vec::new(), Vec::new());
         for place in among.iter() {
             let index = self.indexes[place];
+            let node = &self.judge.nodes[index];
             let mut outcome = Outcome::default();
-            let changes = self.judge.nodes[index].changes.iter();
-            for (change, verdict) in changes.zip(&self.verdicts[place]) {
-                outcome.note(self.place(task, index, change, verdict, floors[place]));
+            for (change, verdict) in node.changes.iter().zip(&self.verdicts[place]) {
+                let floor = floors[place].filter(|floor| floor.power > change.weight());
+                if let (Some(floor), Ok(_)) = (floor, verdict) {
+                    let which = outcome.refused.len();
+                    lost.push((outcomes.len(), which, place, floor));
+                    outcome.note(Err(String::new()));
+                    continue;
+                }
+                let done = self.place(task, index, change, verdict);
+                let (power, author) = (change.power(), node.author);
+                if done.is_ok() && power > 0 {
+                    let stands = Floor {
+                        power,
+                        change,
+                        author,
+                    };
+                    won.push((place, stands));
+                }
+                outcome.note(done);
             }
             if let Some(task) = task {
                 watch(index, Sight::Placed, task);
             }
             outcomes.push(outcome);
         }
+        for (at, which, place, floor) in lost {
+            let why = self.gives_way(place, which, floor, &won, among);
+            outcomes[at].refused[which] = Some(why.to_string());
+        }
         outcomes
+    }
+
+    /// Why a change has no effect that `floor` outweighs. Of equal moves only the first in order has an
+    /// effect itself: that one is named.
+    fn gives_way(
+        &self,
+        place: usize,
+        which: usize,
+        floor: Floor<'_>,
+        won: &[(usize, Floor<'_>)],
+        among: &Places,
+    ) -> Refusal {
+        let beside = self.relations.beside(place, among);
+        let took_effect = won
+            .iter()
+            .any(|(_, one)| one.author.event == floor.author.event);
+        let equal = won
+            .iter()
+            .find(|(at, one)| one.power >= floor.power && beside.iter().any(|place| place == *at));
+        let winner = match equal {
+            Some((_, equal)) if !took_effect => *equal,
+            _ => floor,
+        };
+        let loser = &self.judge.nodes[self.indexes[place]];
+        Refusal::Outweighed {
+            what: winner.change.noun(),
+            by: winner.author.principal.clone(),
+            event: winner.author.event,
+            lost: loser.changes[which].noun(),
+            loser: loser.author.principal.clone(),
+        }
     }
 
     fn place(
@@ -318,17 +371,8 @@ impl<'a> Stretch<'a> {
         index: usize,
         change: &Change,
         verdict: &Verdict,
-        floor: Option<Floor<'_>>,
     ) -> Result<Vec<Beside>, String> {
         let step = verdict.as_ref().map_err(Clone::clone)?;
-        if let Some(floor) = floor.filter(|floor| floor.power > change.weight()) {
-            let outweighed = Refusal::Outweighed {
-                what: floor.change.noun(),
-                by: floor.author.principal.clone(),
-                event: floor.author.event,
-            };
-            return Err(outweighed.to_string());
-        }
         let done = self.judge.enact(task, index, change, step);
         done.map_err(|refusal| refusal.to_string())
     }

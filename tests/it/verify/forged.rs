@@ -186,6 +186,50 @@ fn another_grade_of_the_same_patch_that_says_the_opposite() {
 }
 
 #[test]
+fn a_grade_of_no_run_counts_for_the_run_once_a_person_chose_it() {
+    use hangar::flow::stage::{Next, next_now};
+    let edit = |grade: &mut Grade| grade.run = None;
+    let forged = Forged::new(&Plot {
+        undelivered: true,
+        ..Plot::grade(&edit)
+    });
+    let (store, host) = (forged.store(), forged.world.host());
+    let next = || next_now(&store, &forged.dossier());
+    assert!(matches!(next(), Next::Grade { .. }), "{:?}", next());
+    let mut against = forged.dossier().grades[0].value().clone();
+    against.accepted = false;
+    against.reasons = vec!["1 test fails".into()];
+    let grader = hangar::store::identity::Identity::of(&store.policy, host.grader.signer());
+    let written = store
+        .append_document(
+            &forged.grades(),
+            &grader.unwrap(),
+            &against,
+            Vec::new(),
+            "x",
+        )
+        .unwrap();
+    assert!(matches!(next(), Next::Blocked(_)), "{:?}", next());
+    let stands = forged.dossier().grades[0].digest();
+    let adjudicate = Change::Adjudicate {
+        stands,
+        falls: vec![written.digest],
+        reason: "a broken machine".into(),
+    };
+    let alice = forged.world.person(&store);
+    store
+        .change_task(&forged.id, &alice, |_| Ok(vec![adjudicate.clone()]))
+        .unwrap();
+    // Nothing is graded anew: that could only contradict once more.
+    let run = forged.dossier().runs[0].digest();
+    let deliver = Next::Deliver {
+        run,
+        grade: Some(stands),
+    };
+    assert_eq!(next(), deliver);
+}
+
+#[test]
 fn a_grade_that_overlooks_a_protected_path() {
     let edit = |manifest: &mut Manifest| manifest.plan.protected = vec!["calc.sh".into()];
     let forged = Forged::new(&Plot::manifest(&edit));

@@ -1,5 +1,6 @@
 //! `hangar task show`
 
+use crate::app::acceptance::contradicting::AdjudicationView;
 use crate::app::tasks::log::Entry;
 use crate::app::tasks::show::{
     BesideView, DecisionView, GradeView, NextStep, TaskView, VersionView, show,
@@ -75,6 +76,10 @@ fn text(view: &TaskView) -> String {
         let line = |one| format!("  {}", contradicting(one));
         out.extend(view.contradicting.iter().map(line));
     }
+    if !view.adjudicated.is_empty() {
+        section(&mut out, "Adjudicated");
+        out.extend(view.adjudicated.iter().map(adjudicated));
+    }
     section(&mut out, "Timeline");
     let names = view.timeline.iter().map(|entry| entry.by.as_str().len());
     let names = names.max().unwrap_or_default();
@@ -149,6 +154,29 @@ fn indented(text: &str) -> String {
         .map(|line| format!("  {}", escape::line(line)).trim_end().to_owned())
         .collect();
     lines.join("\n")
+}
+
+/// What somebody said, and what came of it. No arbiter orders such words: of two opposite ones neither
+/// was first.
+fn adjudicated(said: &AdjudicationView) -> String {
+    let mut text = format!(
+        "  {}  stands, said {}: {}",
+        paint(Label::Id, said.stands.short()),
+        said.by,
+        escape::line(&said.reason)
+    );
+    if let Some(against) = &said.against {
+        let why = if said.opposite {
+            format!(
+                "does not stand: {against} said the opposite. What anybody says falls is out, and no arbiter says who was first, so neither document stands; decide anew"
+            )
+        } else {
+            format!("does not stand any more: {against} said that it falls")
+        };
+        text.push_str("\n      ");
+        text.push_str(&paint(Label::Attention, why));
+    }
+    text
 }
 
 fn version(version: &VersionView) -> String {
