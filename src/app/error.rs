@@ -117,6 +117,18 @@ pub enum Error {
         /// On the refs.
         found: Digest,
     },
+    /// `hangar.toml` names another policy than a remote shows. Nothing was taken from there.
+    #[error(
+        "hangar.toml names the policy {named}, but `{remote}` shows {found}; nothing was taken from there"
+    )]
+    OtherPolicyThere {
+        /// The remote.
+        remote: String,
+        /// In `hangar.toml`.
+        named: Digest,
+        /// On the remote.
+        found: Digest,
+    },
     /// A base without `hangar.toml`: nobody knows how its code is tested.
     #[error("there is no hangar.toml in {base}")]
     NoConfigAtBase {
@@ -132,8 +144,13 @@ pub enum Error {
         source: Box<Self>,
     },
     /// Another task has this external key.
-    #[error("another task has the key `{0}` already")]
-    KeyTaken(String),
+    #[error("{by} has the key `{key}` already")]
+    KeyTaken {
+        /// The key.
+        key: String,
+        /// Who has it.
+        by: String,
+    },
     /// A value that makes no sense.
     #[error("{0}")]
     Invalid(String),

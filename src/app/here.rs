@@ -103,7 +103,8 @@ impl Here {
     /// The repository with its verified policy. What `hangar.toml` on the checked-out commit pins
     /// must be the policy that the refs hold.
     pub fn store(&self) -> Result<Store, Error> {
-        let store = Store::open(self.repository()?, self.clock)?;
+        let mut store = Store::open(self.repository()?, self.clock)?;
+        store.heard = self.notices.reading();
         if let Some(head) = store.repo.head()?
             && let Some(named) = self
                 .config_at(&store.repo, head)?

@@ -2,6 +2,7 @@
 //! could not fetch or publish.
 
 use crate::config::Warning;
+use crate::store::Heard;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,6 +13,7 @@ type Tell = dyn Fn(&str) + Send + Sync;
 #[derive(Clone, Default)]
 pub struct Notices {
     tell: Option<Arc<Tell>>,
+    reading: Heard,
     told: Arc<Mutex<BTreeSet<(String, String)>>>,
 }
 
@@ -20,8 +22,23 @@ impl Notices {
     pub fn told_to(tell: impl Fn(&str) + Send + Sync + 'static) -> Self {
         Self {
             tell: Some(Arc::new(tell)),
+            reading: Heard::default(),
             told: Arc::default(),
         }
+    }
+
+    /// Who hears of long readings is `heard`.
+    #[must_use]
+    pub fn with_reading(self, heard: Heard) -> Self {
+        Self {
+            reading: heard,
+            ..self
+        }
+    }
+
+    /// Who hears how far a reading of many tasks is.
+    pub fn reading(&self) -> Heard {
+        self.reading.clone()
     }
 
     /// Tells it.

@@ -11,6 +11,7 @@ use crate::git::{RemoteTrouble, Repository, shown_remote};
 use crate::model::digest::Digest;
 use crate::model::ids::TaskId;
 use crate::model::object_id::ObjectId;
+use crate::model::reduction::Why;
 use crate::store::layout::{Layout, Prefix};
 use crate::store::remotes::Readers;
 use crate::store::sync::{self, Loss, NotApplied, Report, Wanted};
@@ -158,6 +159,7 @@ pub fn sync(here: &Here, remote: Option<&str>, prefix: Option<Prefix>) -> Result
     if restored {
         report.fetched.insert(policy);
     }
+    tell_of_compromise(here, &store);
     let mut view = view(report);
     view.readers = readers;
     view.rivals = rivals(&store.policy);
@@ -192,6 +194,26 @@ fn open_or_restore(here: &Here, remote: Option<&str>) -> Result<(Store, String, 
             let store = opened?;
             let remote = named(&store.repo, Some(&store))?;
             Ok((store, remote, false))
+        }
+    }
+}
+
+/// Who signs with a key that was declared compromised is told what that means and what to do.
+fn tell_of_compromise(here: &Here, store: &Store) {
+    let Ok(found) = here.keys(Some(&store.repo)) else {
+        return;
+    };
+    let newest = store.policy.newest();
+    let entries = newest.members.reduced.iter();
+    let lost = entries
+        .filter(|entry| entry.how == Why::Compromised && newest.holder(&entry.key).is_none());
+    for entry in lost {
+        let mut own = found.candidates.iter();
+        if own.any(|candidate| candidate.public.fingerprint() == entry.key) {
+            here.notices.say(&format!(
+                "your key {} was declared compromised in version {} of the policy: nothing new that it signs counts, and of what it signed before only what an admin listed. Use it no more: make another (`hangar key new`), have `hangar init` print the line by which an admin adds it, and ask for `hangar policy adopt` where honest documents of yours do not count",
+                entry.key, entry.since
+            ));
         }
     }
 }

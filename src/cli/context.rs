@@ -6,12 +6,17 @@ use crate::app::Here;
 use crate::app::Notices;
 use crate::base::files::whole_text;
 use crate::base::redact::Secret;
-use crate::ui::{Printer, Prompts, Settings, escape};
+use crate::base::words::count;
+use crate::store::Heard;
+use crate::ui::{Printer, Progress, Prompts, Settings, escape};
 use anstream::ColorChoice;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
+/// After which time a reading is shown.
+const SLOW: Duration = Duration::from_secs(1);
 /// Largest text that is read from a file or from standard input, in bytes.
 const MAX_INPUT: u64 = 16 << 20;
 /// Largest patch that is read, in bytes.
@@ -31,6 +36,29 @@ pub struct Context {
     notices: Notices,
 }
 
+/// Shows how far a reading of many tasks is, once it takes long.
+fn reading(printer: Arc<Printer>) -> impl Fn(usize, usize) + Send + Sync {
+    let state: Mutex<Option<(Instant, Option<Progress>)>> = Mutex::default();
+    move |done, of| {
+        let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+        if done >= of {
+            if let Some((_, Some(line))) = state.take() {
+                line.finish();
+            }
+            return;
+        }
+        let (began, line) = state.get_or_insert_with(|| (Instant::now(), None));
+        if began.elapsed() < SLOW {
+            return;
+        }
+        let text = format!("reading {done} of {}", count(of, "task", "tasks"));
+        match line {
+            Some(line) => line.stage(&text),
+            None => *line = Some(Progress::start(&printer, &text)),
+        }
+    }
+}
+
 impl Context {
     pub(super) fn new(global: &GlobalArgs) -> Self {
         let printer = Arc::new(Printer::new(Settings {
@@ -45,7 +73,8 @@ impl Context {
             progress: !global.no_progress,
         }));
         let told = Arc::clone(&printer);
-        let notices = Notices::told_to(move |text| told.warn(escape::line(text)));
+        let notices = Notices::told_to(move |text| told.warn(escape::line(text)))
+            .with_reading(Heard::by(reading(Arc::clone(&printer))));
         Self {
             printer,
             notices,

@@ -187,7 +187,7 @@ pub(super) fn message(out: &Output) -> String {
         .lines()
         .filter(|line| !line.trim().is_empty() && !line.starts_with("hint:"))
         .take(3)
-        .map(|line| show(hide_password(line).as_bytes()))
+        .map(|line| show(hide_password(&line.replace('\t', " ")).as_bytes()))
         .collect();
     if lines.is_empty() {
         return out.status.to_string();

@@ -65,6 +65,7 @@ fn said(stderr: &str) -> Vec<String> {
     let lines = stderr.split(['\n', '\r']);
     let own = lines.filter_map(|line| line.strip_prefix("remote:"));
     let plain = own.map(|line| {
+        let line = line.replace('\t', " ");
         let line = line.replace(|c: char| c.is_control(), "");
         show(hide_password(line.trim()).as_bytes())
     });
@@ -96,6 +97,7 @@ mod tests {
     fn what_a_remote_says_is_cut_and_harmless() {
         let text = "remote: no \u{1b}[2Jentry        \nTo /r\nremote:\nremote: \u{7}see https://me:tok@h.example/x\r\nerror: failed to push\n";
         assert_eq!(said(text), ["no [2Jentry", "see https://…@h.example/x"]);
+        assert_eq!(said("remote: a\tb\n"), ["a b"]);
         let long = "remote: x\n".repeat(100) + &"remote: y".repeat(1000);
         let said = said(&long);
         assert_eq!(said.len(), MAX_LINES + 1);

@@ -35,6 +35,7 @@ use crate::base::clock::Clock;
 use crate::git::Repository;
 use layout::Layout;
 use policy::PolicyHistory;
+use std::fmt;
 use std::sync::Arc;
 
 /// A repository with its verified policy: what every command that reads state starts from.
@@ -48,6 +49,33 @@ pub struct Store {
     pub policy: Arc<PolicyHistory>,
     /// The time for new documents.
     pub clock: Clock,
+    /// Who hears how far a reading of many tasks is.
+    pub heard: Heard,
+}
+
+/// Who hears how far a reading of many tasks is: how many were read, of how many. Nobody by default.
+#[derive(Clone, Default)]
+pub struct Heard(Option<Arc<Hears>>);
+
+type Hears = dyn Fn(usize, usize) + Send + Sync;
+
+impl Heard {
+    /// Everything is told to `hears`; at the end of a reading both numbers are the same.
+    pub fn by(hears: impl Fn(usize, usize) + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(hears)))
+    }
+
+    pub(crate) fn tell(&self, done: usize, of: usize) {
+        if let Some(hears) = &self.0 {
+            hears(done, of);
+        }
+    }
+}
+
+impl fmt::Debug for Heard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Heard").finish_non_exhaustive()
+    }
 }
 
 impl Store {
@@ -63,6 +91,7 @@ impl Store {
             layout,
             policy: Arc::new(policy),
             clock,
+            heard: Heard::default(),
         })
     }
 }

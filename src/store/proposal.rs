@@ -279,6 +279,16 @@ fn add(all: &mut BTreeMap<String, Vec<u8>>, more: BTreeMap<String, Vec<u8>>) {
 }
 
 impl Store {
+    /// Proposals that are here under a digest that begins so, also those that are history.
+    pub fn proposals_named(&self, named: &str) -> Result<Vec<Proposal>, Error> {
+        let refs = self.repo.list_refs(&self.layout.proposals())?.into_iter();
+        let digests = refs.filter_map(|(name, head)| Some((self.layout.proposal_of(&name)?, head)));
+        let fitting = digests.filter(|(digest, _)| digest.begins_with(named));
+        Ok(fitting
+            .filter_map(|(digest, head)| read(&self.repo, digest, head).ok())
+            .collect())
+    }
+
     /// Proposals that could follow the newest version, with what each needs; while rivals are undecided,
     /// those that decide. Others are history.
     pub fn proposals(&self) -> Result<Vec<(Proposal, Vec<Tally>)>, Error> {

@@ -115,6 +115,7 @@ pub fn judge(
             layout,
             policy: Arc::new(policy),
             clock,
+            heard: super::Heard::default(),
         },
         tasks: BTreeMap::new(),
         tips: BTreeMap::new(),

@@ -192,6 +192,7 @@ impl Seed {
             layout: self.layout.clone(),
             policy: Arc::clone(&self.policy),
             clock: self.clock,
+            heard: super::Heard::default(),
         })
     }
 }

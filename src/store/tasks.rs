@@ -183,7 +183,8 @@ impl Store {
         let live = live.filter(|(_, own)| *own == folded).map(|(tip, _)| tip);
         let found = self.having_key(live.collect(), key)?;
         if found.is_empty() {
-            return self.having_key(keys::archived(self, key)?, key);
+            let archived = keys::archived(self, &[folded].into())?.into_iter();
+            return self.having_key(archived.map(|(tip, _)| tip).collect(), key);
         }
         Ok(found)
     }

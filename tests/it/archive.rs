@@ -35,6 +35,32 @@ fn synced(hub: &Hub, dir: &Path) -> Value {
 }
 
 #[test]
+fn who_gives_the_key_of_an_archived_task_is_told_of_that_task() {
+    let (hub, dir) = Hub::new();
+    let new = |title: &str, key: &str| {
+        let args = ["task", "new", title, "--plain", "--json", "--key", key];
+        hub.env.hangar(&dir, &args)
+    };
+    let id = new("First", "KAN-9").success().json()["id"].clone();
+    let id = id.as_str().unwrap();
+    let reason = ["task", "cancel", id, "--reason", "done with it"];
+    hub.env.hangar(&dir, &reason).success();
+    archive(&hub, &dir, &[id]);
+    // How far the reading is can be heard.
+    let repo = hangar::git::Repository::discover(&dir).unwrap();
+    let mut store = hangar::store::Store::open(repo, super::common::founded::clock()).unwrap();
+    let (heard, told) = std::sync::mpsc::channel();
+    store.heard = hangar::store::Heard::by(move |done, of| heard.send((done, of)).unwrap());
+    assert!(store.find_task("KAN-404").is_err());
+    assert!(told.try_iter().any(|one| one == (1, 1)));
+    let ran = new("Second", "kan-9").success();
+    let said = format!("the archived task {} has the key `kan-9`", &id[..8]);
+    assert!(ran.stderr.contains(&said), "{ran}");
+    let ran = new("Third", "KAN-10").success();
+    assert!(!ran.stderr.contains("archived"), "{ran}");
+}
+
+#[test]
 fn an_ended_task_is_archived_found_and_verified() {
     let (hub, dir) = Hub::new();
     let open = hub.task(&dir, "Still open");

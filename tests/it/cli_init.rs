@@ -1,6 +1,7 @@
 //! `hangar init` and `deinit`: what is founded, with which key, and what is printed.
 
 use crate::cli_help::validate;
+use crate::common::hub::Hub;
 use crate::common::{TestEnv, write};
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -43,6 +44,48 @@ fn init_founds_a_policy_that_git_and_ssh_keygen_agree_with() {
         assert_eq!(mode & 0o777, 0o600);
     }
     assert!(!keys.join("age-identity").exists());
+}
+
+/// Another policy than `hangar.toml` names is not taken, and each hint leads on.
+#[test]
+fn a_clone_takes_no_policy_that_its_hangar_toml_does_not_name() {
+    let (hub, first) = Hub::new();
+    let env = &hub.env;
+    env.git(&first, &["push", "-q", "origin", "HEAD"]);
+    let other = env.ready("other");
+    let bare = hub.bare.to_str().unwrap();
+    let push = "+refs/hangar/policy:refs/hangar/policy";
+    env.git(&other, &["push", "-q", bare, push]);
+    let clone = |name: &str| {
+        env.git(env.root(), &["clone", "-q", "hub.git", name]);
+        env.root().join(name)
+    };
+    let refs = |dir: &Path| env.git(dir, &["for-each-ref", "refs/hangar"]);
+    let (wrong, chosen) = (clone("wrong"), clone("chosen"));
+    let ran = env.hangar(&wrong, &["init"]).exits(4);
+    assert!(ran.stderr.contains("nothing was taken from there"), "{ran}");
+    assert_eq!(refs(&wrong), "");
+    // Where the remote is right.
+    let ran = env.hangar(&chosen, &["init", "--new", "--json"]).success();
+    let id = env.json(&other, &["init"])["repo"].clone();
+    assert_eq!(ran.json()["repo"], id);
+    let toml = fs::read_to_string(chosen.join("hangar.toml")).unwrap();
+    assert!(toml.contains(id.as_str().unwrap()), "{toml}");
+    // Where hangar.toml is.
+    let from = first.to_str().unwrap();
+    env.git(&wrong, &["fetch", "-q", from, &push[1..]]);
+    env.hangar(&wrong, &["init"]).success();
+    assert!(refs(&wrong).contains("refs/hangar/policy"));
+}
+
+#[test]
+fn init_is_quiet_when_it_is_told_to_be() {
+    let env = TestEnv::new();
+    let dir = env.repo("repo", &[("a.txt", "a\n")]);
+    for _ in 0..2 {
+        let ran = env.hangar(&dir, &["-q", "init"]).success();
+        assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("", ""));
+    }
 }
 
 #[test]

@@ -121,6 +121,38 @@ fn two_people_sign_one_version_in_either_order() {
 }
 
 #[test]
+fn who_signs_a_version_that_was_overtaken_is_told_so_and_what_to_do() {
+    let team = Team::new();
+    add_bob(&team, "admin");
+    let (alice, bob) = (team.alice(), &team.bob);
+    let two = ["policy", "edit", "--members-threshold", "2"];
+    alice.hangar(&team.first, &two).success();
+    team.sync();
+    let propose = |env: &TestEnv, dir: &Path, name: &str| {
+        let key = alice.add_key(name);
+        let add = ["policy", "add", name, "--key", &key, "--json"];
+        let waits = env.hangar(dir, &add).exits(6).json();
+        waits["digest"].as_str().unwrap().to_owned()
+    };
+    let carol = propose(alice, &team.first, "carol");
+    let dave = propose(bob, &team.second, "dave");
+    team.sync();
+    let sign = |digest: &str| bob.hangar(&team.second, &["policy", "sign", digest]);
+    sign(&carol).success();
+    let late = alice
+        .hangar(&team.first, &["policy", "sign", &dave])
+        .exits(4);
+    for part in ["was overtaken", "version 4", "make the change again"] {
+        assert!(late.stderr.contains(part), "{part}: {late}");
+    }
+    let again = sign(&carol).exits(4);
+    assert!(
+        again.stderr.contains("is version 4 of the policy already"),
+        "{again}"
+    );
+}
+
+#[test]
 fn a_policy_that_nobody_could_change_any_more_is_refused() {
     let env = TestEnv::new();
     let dir = env.ready("repo");

@@ -4,6 +4,7 @@ use crate::cli_help::validate;
 use crate::common::{TestEnv, write};
 use serde_json::Value;
 use std::path::Path;
+use std::process::Stdio;
 
 fn id(env: &TestEnv, dir: &Path, args: &[&str]) -> String {
     let args = [&["task", "new"], args].concat();
@@ -219,7 +220,29 @@ fn names_of_tasks_are_prefixes_or_keys_and_never_guessed() {
     let ran = env
         .hangar(&dir, &["task", "new", "Two", "--key", "#188"])
         .exits(2);
-    assert!(ran.stderr.contains("another task has the key"), "{ran}");
+    let said = format!("task {} has the key `#188` already", &one[..8]);
+    assert!(ran.stderr.contains(&said), "{ran}");
+}
+
+#[test]
+fn of_many_that_give_one_key_at_the_same_time_one_makes_the_task() {
+    let env = TestEnv::new();
+    let dir = env.ready("repo");
+    let start = |_| {
+        let mut command = env.command(env!("CARGO_BIN_EXE_hangar"), &dir);
+        command.args(["task", "new", "Same", "--plain", "--key", "KAN-7"]);
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        command.spawn().unwrap()
+    };
+    let running: Vec<_> = (0..8).map(start).collect();
+    let codes = running
+        .into_iter()
+        .map(|mut child| child.wait().unwrap().code().unwrap());
+    let mut codes: Vec<_> = codes.collect();
+    codes.sort_unstable();
+    assert_eq!(codes, [0, 2, 2, 2, 2, 2, 2, 2]);
+    let list = env.hangar(&dir, &["task", "list"]).success();
+    assert_eq!(list.stdout.matches("KAN-7").count(), 1, "{list}");
 }
 
 #[test]

@@ -282,6 +282,20 @@ fn who_may_not_sign_a_version_that_waits_is_told_so() {
 }
 
 #[test]
+fn whose_key_was_declared_compromised_is_told_at_each_sync() {
+    let parted = Parted::new();
+    let told = |ran: &Ran| ran.stderr.matches("was declared compromised").count();
+    assert_eq!(told(&parted.bob(&["sync"])), 0);
+    parted.policy(&["remove", "bob", "--compromised"]);
+    parted.alice(&["sync"]).success();
+    let ran = parted.bob(&["sync"]);
+    assert_eq!(told(&ran), 1, "{ran}");
+    assert!(ran.stderr.contains("hangar key new"), "{ran}");
+    // Nobody else is.
+    assert_eq!(told(&parted.alice(&["sync"])), 0);
+}
+
+#[test]
 fn a_key_that_was_retired_is_found_to_be_compromised_later() {
     let parted = Parted::new();
     parted.policy(&["remove", "bob", "--retired"]);

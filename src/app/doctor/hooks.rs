@@ -2,7 +2,7 @@
 
 use super::{Check, State};
 use crate::app::error::with_causes;
-use crate::app::hooks::install::{Standing, look as standings};
+use crate::app::hooks::install::{Standing, idle, look as standings};
 use crate::base::process;
 use crate::git::Repository;
 use std::path::Path;
@@ -23,6 +23,19 @@ pub(super) fn look(repo: &Repository) -> Check {
     let held = names(&[Standing::Current, Standing::Called]);
     let old = names(&[Standing::Outdated]);
     let open = names(&[Standing::Missing, Standing::Foreign]);
+    let asleep = names(&[Standing::Asleep]);
+    if !asleep.is_empty() {
+        let detail = format!(
+            "{} is not executable, so Git does not run it",
+            asleep.join(", ")
+        );
+        return Check::not(
+            State::Warn,
+            NAME,
+            detail,
+            "make it executable with `chmod +x`",
+        );
+    }
     if !old.is_empty() {
         let detail = format!("{} is not as this version writes it", old.join(", "));
         return Check::not(State::Warn, NAME, detail, REMEDY);
@@ -33,6 +46,19 @@ pub(super) fn look(repo: &Repository) -> Check {
     if !open.is_empty() {
         let detail = format!("{} in place, {} not", held.join(", "), open.join(", "));
         return Check::not(State::Warn, NAME, detail, REMEDY);
+    }
+    if let Ok([first, ..]) = idle(repo).as_deref() {
+        let detail = format!(
+            "{} in place; {} is not executable and does not run",
+            held.join(", "),
+            first.display()
+        );
+        return Check::not(
+            State::Warn,
+            NAME,
+            detail,
+            "make it executable with `chmod +x`",
+        );
     }
     if process::find(Path::new("hangar")).is_none() {
         let detail = "in place, but no program hangar is on PATH for them to call";

@@ -110,6 +110,7 @@ fn open(here: &Here, repo: Repository) -> Result<Store, Box<(Repository, Error)>
             layout,
             policy: Arc::new(policy),
             clock: here.clock,
+            heard: here.notices.reading(),
         }),
         Err(error) => Err(Box::new((repo, error))),
     }

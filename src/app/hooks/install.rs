@@ -6,6 +6,7 @@
 
 use super::Hook;
 use crate::app::Error;
+use crate::app::here::shell_word;
 use crate::base::files;
 use crate::git::{HooksFolder, HooksOwner, Repository};
 use schemars::JsonSchema;
@@ -34,6 +35,8 @@ pub enum Standing {
     Outdated,
     /// Somebody else's, which calls `hangar hook`.
     Called,
+    /// The same, and not executable: Git does not run it.
+    Asleep,
     /// Somebody else's.
     Foreign,
 }
@@ -92,6 +95,7 @@ fn install_one(folder: &HooksFolder, hook: Hook) -> Result<HookView, Error> {
     let own = folder.owner == HooksOwner::Repository;
     let (action, why) = match standing {
         Standing::Current | Standing::Called => (Action::Kept, None),
+        Standing::Asleep => (Action::Refused, Some(asleep(&place.path))),
         _ if is_no_folder(&folder.path) => {
             let why = format!(
                 "core.hooksPath, {}, is no folder, so Git runs no hooks here; \
@@ -122,6 +126,30 @@ fn install_one(folder: &HooksFolder, hook: Hook) -> Result<HookView, Error> {
         Standing::Missing => (Action::Installed, place.write().map(|()| None)?),
     };
     Ok(place.view(action, why))
+}
+
+/// Hooks from before that ours would run and that are not executable.
+pub fn idle(repo: &Repository) -> Result<Vec<PathBuf>, Error> {
+    let folder = repo.hooks_folder()?;
+    let places = Hook::OF_CLONE.into_iter();
+    let before = places.map(|hook| Place::new(&folder.path, hook).before);
+    Ok(before
+        .filter(|path| path.exists() && !is_executable(path))
+        .collect())
+}
+
+/// That a hook is there which nothing runs, and how it would be.
+fn asleep(path: &Path) -> String {
+    format!(
+        "{} is not executable, so it does not run; `chmod +x {}` makes it run",
+        path.display(),
+        shell_word(path)
+    )
+}
+
+fn is_executable(path: &Path) -> bool {
+    let mode = fs::metadata(path).map(|metadata| metadata.permissions().mode());
+    mode.is_ok_and(|mode| mode & 0o111 != 0)
 }
 
 /// Whether something else stands there: `/dev/null`, by which people turn hooks off.
@@ -203,12 +231,15 @@ impl Place {
     }
 
     fn view(&self, action: Action, why: Option<String>) -> HookView {
+        let before = action != Action::Refused && self.has_before();
+        // Ours passes over one that Git would not have run.
+        let idle = before && action != Action::Removed && !is_executable(&self.before);
         HookView {
             name: self.hook.name().to_owned(),
             path: self.path.clone(),
             action,
-            chained: action != Action::Refused && self.has_before(),
-            why,
+            chained: before && !idle,
+            why: why.or_else(|| idle.then(|| asleep(&self.before))),
         }
     }
 
@@ -247,8 +278,12 @@ impl Place {
             Standing::Current
         } else if holds(MARK) {
             Standing::Outdated
-        } else if runs && holds(&format!("hangar hook {}", self.hook.name())) {
-            Standing::Called
+        } else if holds(&format!("hangar hook {}", self.hook.name())) {
+            if runs {
+                Standing::Called
+            } else {
+                Standing::Asleep
+            }
         } else {
             Standing::Foreign
         })

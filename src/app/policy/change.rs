@@ -2,7 +2,7 @@
 
 use super::ProposalView;
 use crate::app::{Error, Here, sync};
-use crate::flow::decide::refuse_agents;
+use crate::flow::{self, decide::refuse_agents};
 use crate::model::codec;
 use crate::model::digest::Digest;
 use crate::model::ids::{Fingerprint, Principal, TaskId};
@@ -95,6 +95,12 @@ pub fn sign(here: &Here, digest: Digest, ask: &mut AskPassphrase<'_>) -> Result<
 fn find(store: &Store, digest: Option<&str>) -> Result<(Proposal, Vec<Tally>), Error> {
     let fits = |own: &Digest| digest.is_none_or(|named| own.begins_with(named));
     let mut open = store.proposals()?;
+    if let Some(named) = digest
+        && !open.iter().any(|(proposal, _)| fits(&proposal.digest))
+        && let Some(past) = store.proposals_named(named)?.first()
+    {
+        return Err(not_open(store, past)?);
+    }
     if open.is_empty() {
         return Err(Error::invalid(
             "no version of the policy waits for signatures",
@@ -117,6 +123,33 @@ fn find(store: &Store, digest: Option<&str>) -> Result<(Proposal, Vec<Tally>), E
             )))
         }
     }
+}
+
+/// Why a proposal that is here takes no more signatures, and what to do.
+fn not_open(store: &Store, past: &Proposal) -> Result<Error, Error> {
+    let short = past.digest.short();
+    let version = codec::decode::<Members>(&past.draft.members)?.version;
+    let in_force = store.policy.newest().reference.version;
+    let mut chain = store.policy.versions();
+    let (what, next) = if chain.any(|one| one.reference.digest == past.digest) {
+        let what = format!("{short} is version {version} of the policy already");
+        (what, "it needs no more signatures; see `hangar policy log`")
+    } else if version <= in_force {
+        let what = format!(
+            "{short} was overtaken: it would be version {version}, and another version {version} was put in force before it had its signatures (version {in_force} is in force)"
+        );
+        let next = "make the change again on top of it (`hangar policy log` shows what came between), and have the new one signed; the old one stays as history";
+        (what, next)
+    } else {
+        let what = format!(
+            "{short} is signed by nobody with a say, or follows a version that is not here"
+        );
+        (
+            what,
+            "fetch what is missing (`hangar sync`), or have its author propose it again",
+        )
+    };
+    Ok(flow::Error::refused(what, next).into())
 }
 
 pub(super) fn finish(

@@ -48,6 +48,7 @@ pub(super) fn find(
         layout,
         policy: Arc::new(policy),
         clock: here.clock,
+        heard: here.notices.reading(),
     };
     Ok(Some((store, fetched_from)))
 }
@@ -88,7 +89,8 @@ fn fetch(
         .work_tree()
         .map(config_file::named_policy)
         .transpose()?;
-    let offer = match sync::offered(repo, &wanted, named.flatten()) {
+    let named = named.flatten();
+    let offer = match sync::offered(repo, &wanted, named) {
         Err(store::Error::Git(git::Error::Remote { .. })) if new => return Ok(None),
         Err(store::Error::Git(error @ git::Error::Remote { .. })) => {
             return Err(unreachable(error));
@@ -96,6 +98,14 @@ fn fetch(
         offer => offer?,
     };
     let Some(offer) = offer else { return Ok(None) };
+    let found = offer.policy.repo();
+    if let Some(named) = named.filter(|named| *named != found && !new) {
+        return Err(Error::OtherPolicyThere {
+            remote,
+            named,
+            found,
+        });
+    }
     let repo = repo.reopen()?;
     pins::check(&repo, &offer.policy)?;
     // Versions that rival each other are nothing to begin with.

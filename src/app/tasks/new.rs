@@ -2,6 +2,7 @@
 
 use super::draft::{Draft, numbered};
 use crate::app::{Error, Here};
+use crate::base::files::{self, Lock};
 use crate::config::repository::{self, Repository as Config};
 use crate::git::Repository;
 use crate::model::event::Change;
@@ -14,7 +15,10 @@ use crate::store::index::keys;
 use crate::trust::AskPassphrase;
 use schemars::JsonSchema;
 use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
 
+/// Held by who gives a task an external key.
+const KEYS_LOCK: &str = "keys.lock";
 /// Longest external key in bytes.
 const MAX_KEY: usize = 80;
 /// Longest tag in bytes, and most of them.
@@ -38,7 +42,8 @@ pub struct NewTask {
     pub criteria: usize,
 }
 
-/// Creates one task for each draft, in order. Everything is checked before the first is written.
+/// Creates one task for each draft, in order. Everything is checked before the first is written. In one
+/// clone a key names one live task: who gives one waits for others that do.
 pub fn new(
     here: &Here,
     drafts: &[Draft],
@@ -77,7 +82,7 @@ fn plan(
         .config_at(repo, base)?
         .ok_or(Error::NoConfigAtBase { base: named })?;
     let flow = draft.flow.unwrap_or_else(|| flow_of(&config));
-    let external = keys.take(draft.key.as_deref())?;
+    let external = keys.take(here, draft.key.as_deref())?;
     let tags = tags(&draft.tags)?;
     let criteria = numbered(&draft.criteria);
     let task = NewTask {
@@ -157,19 +162,42 @@ pub(super) fn tags(texts: &[String]) -> Result<Vec<String>, Error> {
     Ok(tags)
 }
 
-/// External keys that are taken, so that none names two tasks.
-struct KnownKeys(Vec<String>);
+/// External keys that are taken, so that none names two live tasks.
+struct KnownKeys {
+    /// In lowercase, each with who has it.
+    taken: BTreeMap<String, String>,
+    /// Those that only archived tasks have. A live task takes such a key over.
+    archived: BTreeMap<String, TaskId>,
+    /// From the look at the keys to the last task that is written, nobody else in this clone gives one.
+    _alone: Option<Lock>,
+}
 
 impl KnownKeys {
     fn new(store: &Store, drafts: &[Draft]) -> Result<Self, Error> {
-        let mut keys = Vec::new();
-        if drafts.iter().any(|draft| draft.key.is_some()) {
-            keys = keys::live(store)?.into_iter().map(|(_, key)| key).collect();
+        let wanted = drafts.iter().filter_map(|draft| draft.key.as_deref());
+        let wanted: BTreeSet<String> = wanted.map(|key| key.trim().to_ascii_lowercase()).collect();
+        if wanted.is_empty() {
+            return Ok(Self {
+                taken: BTreeMap::new(),
+                archived: BTreeMap::new(),
+                _alone: None,
+            });
         }
-        Ok(Self(keys))
+        let dir = store.repo.hangar_dir();
+        files::create_private_dir(&dir)?;
+        let alone = files::lock(&dir.join(KEYS_LOCK))?;
+        let archived = keys::archived(store, &wanted)?.into_iter();
+        let live = keys::live(store)?.into_iter();
+        Ok(Self {
+            taken: live
+                .map(|((id, _), key)| (key, format!("task {}", id.short())))
+                .collect(),
+            archived: archived.map(|((id, _), key)| (key, id)).collect(),
+            _alone: Some(alone),
+        })
     }
 
-    fn take(&mut self, key: Option<&str>) -> Result<String, Error> {
+    fn take(&mut self, here: &Here, key: Option<&str>) -> Result<String, Error> {
         let Some(key) = key.map(str::trim).filter(|key| !key.is_empty()) else {
             return Ok(String::new());
         };
@@ -179,10 +207,19 @@ impl KnownKeys {
             )));
         }
         let folded = key.to_ascii_lowercase();
-        if self.0.contains(&folded) {
-            return Err(Error::KeyTaken(key.to_owned()));
+        if let Some(by) = self.taken.get(&folded) {
+            return Err(Error::KeyTaken {
+                key: key.to_owned(),
+                by: by.clone(),
+            });
         }
-        self.0.push(folded);
+        if let Some(id) = self.archived.get(&folded) {
+            let id = id.short();
+            here.notices.say(&format!(
+                "the archived task {id} has the key `{key}`: from now on the key means the new task, and the old one is found as {id}"
+            ));
+        }
+        self.taken.insert(folded, "a line before this".into());
         Ok(key.to_owned())
     }
 }

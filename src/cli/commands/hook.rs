@@ -123,7 +123,8 @@ pub(super) fn lines(hooks: &[HookView]) -> Vec<String> {
             Action::Refused => "not installed",
         };
         let rest = match (&hook.why, hook.action, hook.chained) {
-            (Some(why), _, _) => format!(": {why}"),
+            (Some(why), Action::Refused, _) => format!(": {why}"),
+            (Some(why), _, _) => format!("; {why}"),
             (None, Action::Removed, true) => "; the hook from before is back".to_owned(),
             (None, _, true) => "; the hook from before runs after it".to_owned(),
             (None, _, false) => String::new(),

@@ -79,7 +79,7 @@ pub(super) fn run(context: &Context, args: &InitArgs) -> Result<ExitStatus, CliE
     };
     if context.printer.is_json() {
         context.printer.json(&report);
-    } else {
+    } else if !context.printer.settings().quiet {
         context.printer.text(text(&report));
     }
     Ok(hook::status(&report.hooks))

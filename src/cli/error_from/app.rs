@@ -14,9 +14,9 @@ impl From<Error> for CliError {
             Error::Sign(error) => error.into(),
             Error::MachineKey(error) => error.into(),
             Error::File(error) => error.into(),
-            Error::Codec(_) | Error::Invalid(_) | Error::KeyTaken(_) => {
-                Self::of(ExitStatus::Usage, error)
-            }
+            Error::Codec(_) | Error::Invalid(_) => Self::of(ExitStatus::Usage, error),
+            Error::KeyTaken { .. } => Self::of(ExitStatus::Usage, error)
+                .hint("look at that task (`hangar task show KEY`), or give another key"),
             Error::Line { line, source } => Self::from(*source).within(&format!("line {line}")),
             Error::Read { .. } => Self::of(ExitStatus::Trouble, error),
             other => missing_or_refused(other),
@@ -62,7 +62,17 @@ fn missing_or_refused(error: Error) -> CliError {
             .hint("if it is gone for good: `hangar init --new` founds another and changes hangar.toml"),
         Error::OtherPolicy { .. } => CliError::of(ExitStatus::Refused, error)
             .hint("one of the two is not what this repository agreed on; ask an admin which one is right")
-            .hint("where the refs are wrong and the remote is right by now: `hangar deinit`, then `hangar init`"),
+            .hint("where the refs are wrong and the remote is right by now: `hangar deinit`, then `hangar init`")
+            .hint("where the refs are right: `hangar init --new` writes their policy into hangar.toml"),
+        Error::OtherPolicyThere { remote, .. } => {
+            let heal = format!(
+                "where hangar.toml is right: take its policy from a clone that has it (`git fetch CLONE refs/hangar/policy:refs/hangar/policy`), then `hangar init`; whoever runs `{remote}` has to put it back there"
+            );
+            CliError::of(ExitStatus::Refused, error)
+                .hint("one of the two is not what this repository agreed on; ask an admin which one is right")
+                .hint(heal)
+                .hint("where the remote is right: `hangar init --new` takes its policy and writes it into hangar.toml")
+        }
         Error::NoConfigAtBase { .. } => CliError::of(ExitStatus::Missing, error)
             .hint("commit the hangar.toml that `hangar init` wrote, or name another base with --base"),
         _ => CliError::of(ExitStatus::Trouble, error),

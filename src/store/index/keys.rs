@@ -54,10 +54,12 @@ pub fn live(store: &Store) -> Result<Vec<(Tip, String)>, Error> {
         .collect())
 }
 
-/// Archived tasks, and no live ones, that this key may mean.
-pub(crate) fn archived(store: &Store, key: &str) -> Result<Vec<Tip>, Error> {
+/// Archived tasks, and no live ones, that these keys (in lowercase) may mean, each with its own.
+pub(crate) fn archived(
+    store: &Store,
+    keys: &BTreeSet<String>,
+) -> Result<Vec<(Tip, String)>, Error> {
     let shelf = Shelf::open(store);
-    let key = key.to_ascii_lowercase();
     let mut archives = Vec::new();
     let mut unknown = Vec::new();
     for (name, head) in store.repo.list_refs(&store.layout.archives())? {
@@ -79,11 +81,12 @@ pub(crate) fn archived(store: &Store, key: &str) -> Result<Vec<Tip>, Error> {
             book.tree = Some(tree);
             shelf.keep(&name, &book);
         }
-        let fits = book.keys.into_iter().filter(|(_, own)| *own == key);
-        for (id, _) in fits {
+        let fits = book.keys.into_iter().filter(|(_, own)| keys.contains(own));
+        for (id, key) in fits {
             let name = store.layout.task(&id);
             if store.repo.read_ref(&name)?.is_none() {
-                found.extend(store.archived_head(&name)?.map(|tip| (id, tip)));
+                let tip = store.archived_head(&name)?;
+                found.extend(tip.map(|tip| ((id, tip), key)));
             }
         }
     }
@@ -99,7 +102,10 @@ fn unread(book: &Book, tasks: Vec<Tip>) -> impl Iterator<Item = Tip> {
 /// The keys of these tasks, of those that have one event that made them.
 fn read(store: &Store, tasks: &[Tip]) -> Result<BTreeMap<TaskId, String>, Error> {
     let key = |store: &Store, tip: &Tip| Ok::<_, Error>(key_of(store, tip));
-    let keys = store.map_all(tasks, key, &mut |_| {})?;
+    let of = tasks.len();
+    let keys = store.map_all(tasks, key, &mut |done| store.heard.tell(done.min(of), of));
+    store.heard.tell(of, of);
+    let keys = keys?;
     let read = tasks.iter().zip(keys);
     Ok(read
         .filter_map(|((id, _), key)| Some((id.clone(), key?)))

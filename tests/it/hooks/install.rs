@@ -56,6 +56,31 @@ fn folder(dir: &Path) -> Vec<(String, Vec<u8>, u32)> {
 }
 
 #[test]
+fn a_hook_that_is_not_executable_is_not_said_to_run() {
+    let (env, dir) = ready();
+    let push = dir.join(".git/hooks/pre-push");
+    script(&push, OWN, 0o644);
+    let ran = env.hangar(&dir, &["init", "--hooks"]).success();
+    let said = ran.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("before-hangar is not executable"), "{ran}");
+    assert!(said.contains("chmod +x"), "{ran}");
+    assert!(!said.contains("runs after it"), "{ran}");
+    let doctor = || env.hangar(&dir, &["doctor"]).stdout;
+    assert!(doctor().contains("is not executable and does not run"));
+    // Control: made executable it is said to run, and does.
+    let before = dir.join(".git/hooks/pre-push.before-hangar");
+    fs::set_permissions(&before, fs::Permissions::from_mode(0o755)).unwrap();
+    let report = env.json(&dir, &["init", "--hooks"]);
+    assert_eq!(report["hooks"][0]["chained"], true);
+    assert!(!doctor().contains("is not executable"));
+    // One that calls hangar by itself, and that Git would pass over.
+    script(&push, "#!/bin/sh\nhangar hook pre-push \"$@\"\n", 0o644);
+    assert!(doctor().contains("pre-push is not executable, so Git does not run it"));
+    let ran = env.hangar(&dir, &["init", "--hooks"]).exits(4);
+    assert!(ran.stdout.contains("is not executable"), "{ran}");
+}
+
+#[test]
 fn init_puts_hooks_in_place_once_and_deinit_takes_them_out() {
     let (env, dir) = ready();
     let hooks = dir.join(".git/hooks");
