@@ -2,6 +2,7 @@
 
 use crate::base::files;
 use crate::model::digest::Digest;
+use crate::model::object_id::ObjectId;
 use crate::{config, flow, git, harness, model, sandbox, seal, store, trust};
 use std::path::PathBuf;
 
@@ -110,8 +111,10 @@ pub enum Error {
         wanted: Digest,
     },
     /// `hangar.toml` and the refs name two policies.
-    #[error("hangar.toml names the policy {named}, but the refs hold {found}")]
+    #[error("hangar.toml {place} names the policy {named}, but the refs hold {found}")]
     OtherPolicy {
+        /// Which `hangar.toml`: `of HEAD`, `of refs/remotes/origin/main`, `in the work tree`.
+        place: String,
         /// In `hangar.toml`.
         named: Digest,
         /// On the refs.
@@ -128,6 +131,19 @@ pub enum Error {
         named: Digest,
         /// On the remote.
         found: Digest,
+    },
+    /// Nothing is pinned yet, and the file that would name the policy can't be read.
+    #[error(
+        "which policy is the right one can't be known: hangar.toml {place} ({}) can't be read",
+        commit.short()
+    )]
+    NamesUnreadable {
+        /// Which `hangar.toml`, as in [`Self::OtherPolicy`].
+        place: String,
+        /// The commit that holds it.
+        commit: ObjectId,
+        /// Why.
+        source: Box<Self>,
     },
     /// A base without `hangar.toml`: nobody knows how its code is tested.
     #[error("there is no hangar.toml in {base}")]

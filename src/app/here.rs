@@ -2,6 +2,7 @@
 
 use super::Error;
 use super::error::with_causes;
+use super::named;
 use super::notices::Notices;
 use crate::base::clock::Clock;
 use crate::config::paths::{Env, Paths};
@@ -100,22 +101,13 @@ impl Here {
         Err(Error::OtherRepository { variable, dir })
     }
 
-    /// The repository with its verified policy. What `hangar.toml` on the checked-out commit pins
-    /// must be the policy that the refs hold.
+    /// The repository with its verified policy. What `hangar.toml` names must be the policy that the
+    /// refs hold; then it is pinned.
     pub fn store(&self) -> Result<Store, Error> {
         let mut store = Store::open(self.repository()?, self.clock)?;
         store.heard = self.notices.reading();
-        if let Some(head) = store.repo.head()?
-            && let Some(named) = self
-                .config_at(&store.repo, head)?
-                .and_then(|config| config.repo)
-            && named != store.policy.repo()
-        {
-            return Err(Error::OtherPolicy {
-                named,
-                found: store.policy.repo(),
-            });
-        }
+        named::compare(self, &store)?;
+        store.pin();
         if !store.policy.rivals().is_empty() {
             self.notices.once("rivals", IN_DOUBT);
         }
@@ -126,10 +118,15 @@ impl Here {
     pub fn config_at(&self, repo: &Repository, commit: ObjectId) -> Result<Option<Config>, Error> {
         let config = config_at(repo, commit)?;
         if let Some(config) = &config {
-            self.notices.unknown_keys(&config.warnings);
-            self.deliverable(config);
+            self.tell(config);
         }
         Ok(config)
+    }
+
+    /// Tells what is odd about a file that can be used.
+    pub(super) fn tell(&self, config: &Config) {
+        self.notices.unknown_keys(&config.warnings);
+        self.deliverable(config);
     }
 
     /// Tells once when a file asks for what is not made yet.

@@ -12,6 +12,17 @@ pub(super) fn remote(here: &Here, store: &Store) -> String {
     chosen.unwrap_or_else(|_| "origin".to_owned())
 }
 
+/// The remote's default branch as it last showed it: the name of the ref, and its tip. The policy is not
+/// asked which remote that is: this is what the policy is held against.
+pub(super) fn remote_default(here: &Here, repo: &Repository) -> Option<(String, ObjectId)> {
+    let remote = remotes::chosen(here, repo, None);
+    let remote = remote.unwrap_or_else(|_| "origin".to_owned());
+    let tracking = format!("refs/remotes/{remote}/");
+    let names = default_names(repo, &remote).into_iter();
+    let mut known = names.filter(|name| name.starts_with(&tracking));
+    known.find_map(|name| Some((name.clone(), repo.resolve(&name).ok()?)))
+}
+
 /// Why nothing here says that `base` was ever landed: what it holds, workflows included, is then only
 /// its creator's word. `None` where the default branch holds it, here or as the remote last showed it,
 /// or where a shallow history can't tell.

@@ -13,6 +13,7 @@ pub mod hooks;
 pub mod inbox;
 pub mod keys;
 mod landed;
+mod named;
 mod notices;
 pub mod policy;
 pub mod remote;

@@ -13,7 +13,7 @@ use crate::model::object_id::ObjectId;
 use crate::model::task::State;
 use crate::seal::Identity;
 use crate::store::layout::OfTask;
-use crate::store::{self, Store};
+use crate::store::{self, Store, pins};
 use crate::trust::{MachineKey, MachineRole};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -70,6 +70,8 @@ enum Target {
 /// Verifies. Writes nothing and asks nobody.
 pub fn verify(here: &Here, subject: Subject<'_>) -> Result<Answer, Error> {
     let store = match Store::open(here.repository()?, here.clock) {
+        // Before the first pin nothing comes from outside: what is here is held against it first.
+        Ok(store) if pins::pinned(&store.repo)?.is_none() => store,
         Ok(store) => sync::refresh(here, store)?,
         Err(error) => return distrusted(error),
     };
@@ -83,7 +85,12 @@ pub fn verify(here: &Here, subject: Subject<'_>) -> Result<Answer, Error> {
     };
     let mut faults = Vec::new();
     let mut links = vec![policy_link(&store, &mut faults)];
-    links.push(pin::check(here, &store, under, &mut faults)?);
+    let pin = pin::check(here, &store, under, &mut faults)?;
+    // What nothing here names, or what differs from it, is not this clone's policy.
+    if faults.is_empty() && pin.state == LinkState::Held {
+        store.pin();
+    }
+    links.push(pin);
     let mut answer = Answer::new(links, faults);
     let identities = identities(here, &store);
     match target {

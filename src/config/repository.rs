@@ -95,10 +95,7 @@ impl Repository {
         deliver.warn_unknown(DELIVER);
         root.integer("format", 1, 1)?;
         let parsed = Self {
-            repo: sections.checked("repo", |text| {
-                text.parse::<Digest>()
-                    .map_err(|error| format!("is no digest: {error}"))
-            })?,
+            repo: read_repo(&sections)?,
             flow: read_flow(&task)?,
             verify: task
                 .checked("verify", shell_text)?
@@ -136,6 +133,21 @@ impl Repository {
         plan.protected = protected;
         Ok(plan)
     }
+}
+
+/// The policy that the text of `hangar.toml` names (`trust.repo`), read alone: nothing else in the file
+/// has to make sense.
+pub fn named_policy(file: &Path, text: &str) -> Result<Option<Digest>, Error> {
+    let source = Source::new(file, text);
+    let table = source.parse()?;
+    read_repo(&Section::root(&source, table.get_ref()).section("trust")?)
+}
+
+fn read_repo(trust: &Section<'_, '_>) -> Result<Option<Digest>, Error> {
+    trust.checked("repo", |text| {
+        text.parse::<Digest>()
+            .map_err(|error| format!("is no digest: {error}"))
+    })
 }
 
 /// The key of the same name in another table.

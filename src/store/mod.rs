@@ -80,12 +80,12 @@ impl fmt::Debug for Heard {
 
 impl Store {
     /// Opens the state of `repo`: loads and verifies the policy chain and holds it against the pin
-    /// of this clone.
+    /// of this clone. What is pinned already moves on with it; the first pin is [`Self::pin`].
     pub fn open(repo: Repository, clock: Clock) -> Result<Self, Error> {
         let layout = Layout::of(&repo)?;
         let policy = pins::load(&repo, &layout)?;
         // Seen once is seen for ever. A repository that can't be written to is still read.
-        let _ = pins::record(&repo, &policy);
+        let _ = pins::advance(&repo, &policy);
         Ok(Self {
             repo,
             layout,
@@ -93,5 +93,11 @@ impl Store {
             clock,
             heard: Heard::default(),
         })
+    }
+
+    /// Pins the policy in this clone: for whoever held it against what names it here. A repository that
+    /// can't be written to is still read.
+    pub fn pin(&self) {
+        let _ = pins::record(&self.repo, &self.policy);
     }
 }

@@ -82,6 +82,14 @@ pub fn check(repo: &Repository, policy: &PolicyHistory) -> Result<(), Error> {
     Ok(())
 }
 
+/// Records the policy as seen where this clone has pinned it already.
+pub fn advance(repo: &Repository, policy: &PolicyHistory) -> Result<(), Error> {
+    match read(repo)? {
+        Some(_) => record(repo, policy),
+        None => Ok(()),
+    }
+}
+
 /// Records the policy as seen. Nothing is written when the pin is current, or while rivals are
 /// undecided.
 pub fn record(repo: &Repository, policy: &PolicyHistory) -> Result<(), Error> {

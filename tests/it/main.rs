@@ -20,6 +20,7 @@ mod cli_init;
 mod cli_keys;
 mod cli_next;
 mod cli_people;
+mod cli_pin;
 mod cli_policy;
 mod cli_repositories;
 mod cli_review;

@@ -9,7 +9,7 @@ use super::person;
 use crate::app::here::{no_key, shell_word};
 use crate::app::hooks::Hook;
 use crate::app::hooks::install::{self, HookView};
-use crate::app::{Error, Here};
+use crate::app::{Error, Here, named};
 use crate::git::Repository;
 use crate::model::digest::Digest;
 use crate::model::ids::{Fingerprint, Principal};
@@ -197,14 +197,34 @@ fn join(
 ) -> Result<InitReport, Error> {
     let found = store.policy.repo();
     let named = store.repo.work_tree().map(config_file::named_policy);
-    if let Some(named) = named.transpose()?.flatten()
+    let named = named.transpose()?.flatten();
+    if let Some(named) = named
         && named != found
         && !request.new
     {
-        return Err(Error::OtherPolicy { named, found });
+        return Err(Error::OtherPolicy {
+            place: "in the work tree".to_owned(),
+            named,
+            found,
+        });
+    }
+    if !request.new && pins::pinned(&store.repo)?.is_none() {
+        first_pin(here, store, named)?;
     }
     let standing = standing(here, store, request.name.as_ref())?;
     complete(here, request, store, head, standing)
+}
+
+/// Holds the policy against the remote's default branch before it is pinned. Where that can't be read,
+/// what the person wrote into the work tree counts.
+fn first_pin(here: &Here, store: &Store, named: Option<Digest>) -> Result<(), Error> {
+    match named::default_branch(here, store) {
+        Err(Error::NamesUnreadable { commit, source, .. }) if named.is_some() => {
+            named::tell_unreadable(here, commit, &source);
+        }
+        compared => drop(compared?),
+    }
+    Ok(())
 }
 
 /// Pins the policy and writes what is missing in the work tree.

@@ -1,7 +1,9 @@
 //! What says that the policy on the refs is the right one. Never the revision under verification:
 //! whoever wrote that could have written another policy too.
 
-use crate::app::landed::{branch_tips, remote};
+use crate::app::error::with_causes;
+use crate::app::landed::{branch_tips, remote, remote_default};
+use crate::app::named::{named_at, tell_unreadable};
 use crate::app::{Error, Here};
 use crate::base::words;
 use crate::flow::verify::{Fault, Link, LinkName, LinkState};
@@ -22,27 +24,38 @@ pub(super) fn check(
     if pins::pinned(&store.repo)?.is_some() {
         sources.push("this clone's own pin".to_owned());
     }
+    let default = remote_default(here, &store.repo).map(|(_, tip)| tip);
     let tips = branch_tips(store, &remote(here, store), None);
-    if let Some(tip) = tips.into_iter().find(|tip| Some(*tip) != under)
-        && let Some(named) = here
-            .config_at(&store.repo, tip)?
-            .and_then(|config| config.repo)
-    {
+    let mut tips = default.into_iter().chain(tips);
+    if let Some(tip) = tips.find(|tip| Some(*tip) != under) {
         let place = format!("hangar.toml at {}", tip.short());
-        if named == store.policy.repo() {
-            sources.push(place);
-        } else {
-            faults.push(Fault {
-                link: LinkName::Pin,
-                place: Some(place),
-                what: format!(
-                    "it pins the policy {}, the refs hold {}",
-                    named.short(),
-                    store.policy.repo().short()
-                ),
-                only_now: false,
-            });
-        }
+        let found = store.policy.repo();
+        let what = match named_at(here, &store.repo, tip) {
+            Ok(None) => None,
+            Ok(Some(named)) if named == found => {
+                sources.push(place.clone());
+                None
+            }
+            Ok(Some(named)) => Some(format!(
+                "it pins the policy {}, the refs hold {}",
+                named.short(),
+                found.short()
+            )),
+            Err(error) if !sources.is_empty() => {
+                tell_unreadable(here, tip, &error);
+                None
+            }
+            Err(error) => Some(format!(
+                "it can't be read, and this clone has no pin of its own: {}",
+                with_causes(&error)
+            )),
+        };
+        faults.extend(what.map(|what| Fault {
+            link: LinkName::Pin,
+            place: Some(place),
+            what,
+            only_now: false,
+        }));
     }
     let (state, detail) = match (faults.len() == known, sources.is_empty()) {
         (false, _) => (LinkState::Broken, words::count(1_u8, "fault", "faults")),

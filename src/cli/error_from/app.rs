@@ -62,6 +62,7 @@ fn missing_or_refused(error: Error) -> CliError {
             .hint("if it is gone for good: `hangar init --new` founds another and changes hangar.toml"),
         Error::OtherPolicy { .. } => CliError::of(ExitStatus::Refused, error)
             .hint("one of the two is not what this repository agreed on; ask an admin which one is right")
+            .hint("where the checked-out commit is somebody's proposal: check out the default branch")
             .hint("where the refs are wrong and the remote is right by now: `hangar deinit`, then `hangar init`")
             .hint("where the refs are right: `hangar init --new` writes their policy into hangar.toml"),
         Error::OtherPolicyThere { remote, .. } => {
@@ -73,6 +74,9 @@ fn missing_or_refused(error: Error) -> CliError {
                 .hint(heal)
                 .hint("where the remote is right: `hangar init --new` takes its policy and writes it into hangar.toml")
         }
+        Error::NamesUnreadable { .. } => CliError::of(ExitStatus::Refused, error)
+             .hint("nothing was pinned; check out a commit whose hangar.toml can be read")
+             .hint("or mend hangar.toml in the work tree, so that `[trust] repo` names the policy that an admin tells you, then `hangar init` pins it"),
         Error::NoConfigAtBase { .. } => CliError::of(ExitStatus::Missing, error)
             .hint("commit the hangar.toml that `hangar init` wrote, or name another base with --base"),
         _ => CliError::of(ExitStatus::Trouble, error),
