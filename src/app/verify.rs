@@ -147,7 +147,9 @@ fn holds(answer: &Answer, subject: Subject<'_>) -> bool {
 /// The answer where the policy itself is not to be believed.
 fn distrusted(error: store::Error) -> Result<Answer, Error> {
     let link = match &error {
-        store::Error::Policy(_) | store::Error::TwoPrefixes => LinkName::Policy,
+        store::Error::Policy(_) | store::Error::TwoPrefixes | store::Error::PolicyGone { .. } => {
+            LinkName::Policy
+        }
         store::Error::Pin(_) => LinkName::Pin,
         _ => return Err(error.into()),
     };

@@ -170,3 +170,18 @@ fn a_first_pin_is_held_against_the_default_branch() {
     alone(&env, &ci, &["task", "list"]).success();
     assert!(pin(&ci));
 }
+
+#[test]
+fn a_policy_that_is_gone_is_a_no_of_verify() {
+    let (env, dir) = place();
+    alone(&env, &dir, &["verify", "--all"]).success();
+    env.git(&dir, &["update-ref", "-d", "refs/hangar/policy"]);
+    let gone = alone(&env, &dir, &["verify", "--all"]).exits(1);
+    says(
+        &gone,
+        "the policy that this clone has seen (version 1) is gone",
+    );
+    // Where none was ever seen, something is missing.
+    let bare = env.repo("bare", &[]);
+    alone(&env, &bare, &["verify", "--all"]).exits(3);
+}
