@@ -24,23 +24,56 @@ pub struct Look {
     pub files_opened: u32,
 }
 
-/// Variables that agent programs set for what they start. A decision from such an environment is
-/// refused, whatever key it holds.
-pub const AGENT_VARIABLES: [&str; 9] = [
+/// Variables that agent programs set for the commands that they run. A decision from such an
+/// environment is refused, whatever key it holds. What an editor also sets in a person's own terminal,
+/// as `CURSOR_TRACE_ID`, is not among them.
+pub const AGENT_VARIABLES: [&str; 15] = [
     "HANGAR_EXCHANGE",
     "AI_AGENT",
     "CLAUDECODE",
     "CLAUDE_CODE_ENTRYPOINT",
     "CODEX_SANDBOX",
     "CODEX_SANDBOX_NETWORK_DISABLED",
+    "CODEX_THREAD_ID",
+    "CODEX_CI",
     "GEMINI_CLI",
     "OPENCODE",
     "CURSOR_AGENT",
+    "COPILOT_CLI",
+    "QWEN_CODE",
+    "AMP_CURRENT_THREAD_ID",
+    "CLINE_ACTIVE",
 ];
 
 /// Refuses to decide in an agent's environment.
 pub fn refuse_agents<K: AsRef<std::ffi::OsStr>>(
     names: impl IntoIterator<Item = K>,
+) -> Result<(), Error> {
+    persons_only(names, "no agent decides", "decide")
+}
+
+/// Refuses to show hidden tests in an agent's environment: what is shown there, a person did not see.
+pub fn hide_from_agents<K: AsRef<std::ffi::OsStr>>(
+    names: impl IntoIterator<Item = K>,
+) -> Result<(), Error> {
+    persons_only(
+        names,
+        "no agent is shown what a person decides about",
+        "review",
+    )
+}
+
+/// Refuses to remove in an agent's environment what nobody else may have.
+pub fn keep_from_agents<K: AsRef<std::ffi::OsStr>>(
+    names: impl IntoIterator<Item = K>,
+) -> Result<(), Error> {
+    persons_only(names, "no agent removes hangar and its tasks", "do it")
+}
+
+fn persons_only<K: AsRef<std::ffi::OsStr>>(
+    names: impl IntoIterator<Item = K>,
+    rule: &str,
+    verb: &str,
 ) -> Result<(), Error> {
     let agent = names
         .into_iter()
@@ -49,10 +82,10 @@ pub fn refuse_agents<K: AsRef<std::ffi::OsStr>>(
         None => Ok(()),
         Some(name) => Err(Error::refused(
             format!(
-                "this is an agent's environment ({} is set), and no agent decides",
+                "this is an agent's environment ({} is set), and {rule}",
                 name.as_ref().display()
             ),
-            "decide in a terminal of your own",
+            format!("{verb} in a terminal of your own"),
         )),
     }
 }

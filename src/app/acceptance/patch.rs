@@ -90,6 +90,7 @@ fn seen_path(store: &Store, id: &TaskId) -> PathBuf {
 
 /// The patch that waits, as a card.
 pub fn review(here: &Here, task: Option<&str>) -> Result<PatchCard, Error> {
+    decide::hide_from_agents(here.env.keys())?;
     let store = sync::fresh(here)?;
     let dossier = dossier(&store, task)?;
     let (run, subject) = waiting(&store, &dossier)?;

@@ -160,6 +160,7 @@ pub struct Wanted {
 
 /// Opens a version and puts the card together.
 pub fn review(here: &Here, wanted: &Wanted, ask: &mut AskPassphrase<'_>) -> Result<Card, Error> {
+    flow::decide::hide_from_agents(here.env.keys())?;
     let store = sync::fresh(here)?;
     let dossier = dossier(&store, wanted.task.as_deref())?;
     let seal = choose(&dossier, wanted.version)?;

@@ -36,6 +36,7 @@ pub fn last_turn(
     task: &str,
     ask: &mut AskPassphrase<'_>,
 ) -> Result<Option<Turn>, Error> {
+    flow::decide::hide_from_agents(here.env.keys())?;
     let store = here.store()?;
     let dossier = store.dossier_of(store.find_task(task)?)?;
     let writes = |held: &&Held<Run>| held.value().role == RunRole::Writer;

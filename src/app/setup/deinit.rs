@@ -6,6 +6,7 @@ use crate::app::hooks::install;
 use crate::app::{Error, Here};
 use crate::base::files;
 use crate::config::repository;
+use crate::flow::decide::keep_from_agents;
 use crate::git::Expected;
 use crate::store::layout::{BRANCH_PREFIX, DEFAULT_PREFIX};
 use crate::trust;
@@ -64,6 +65,7 @@ pub fn survey(here: &Here) -> Result<DeinitReport, Error> {
 
 /// Removes hooks, refs and hangar's own folder of this clone.
 pub fn deinit(here: &Here) -> Result<DeinitReport, Error> {
+    keep_from_agents(here.env.keys())?;
     let mut report = survey(here)?;
     let repo = here.repository()?;
     install::remove(&repo, &Hook::ALL)?;

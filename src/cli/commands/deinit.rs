@@ -10,7 +10,7 @@ use clap::Args;
 ///
 /// Removes hangar's refs, its hooks and its own folder in this clone, after a question; a hook that
 /// was there before is put back. Keys stay, and so does everything that other clones and the remote
-/// hold; tasks that were never pushed are gone.
+/// hold; tasks that were never pushed are gone. Refused in the environment of an agent program.
 #[derive(Debug, Args)]
 pub struct DeinitArgs {}
 

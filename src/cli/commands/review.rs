@@ -33,7 +33,8 @@ Examples:
 /// With `--patch` it shows instead what an accepted patch changes of CI, hooks, `.gitattributes` or
 /// `hangar.toml`: such a patch is delivered only when an approver signs it. Needs no key.
 ///
-/// What was shown last is what `hangar approve` and `hangar reject` are about.
+/// What was shown last is what `hangar approve` and `hangar reject` are about. Refused in the
+/// environment of an agent program.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ReviewArgs {

@@ -1,0 +1,53 @@
+//! In an agent's environment nobody decides, is shown hidden tests, or removes tasks. Needs a sandbox.
+
+use crate::cli_flow::Place;
+use crate::common::TestEnv;
+use hangar::flow::decide::AGENT_VARIABLES;
+
+#[test]
+fn what_an_agent_was_shown_no_person_has_seen() {
+    let place = Place::new();
+    let sealed = place.seal();
+    let digest = sealed["manifest"].as_str().unwrap();
+    for name in ["CLAUDECODE", "CODEX_THREAD_ID"] {
+        for args in [
+            &["review", "KAN-1"][..],
+            &["review", "KAN-1", "--tests"],
+            &["review", "KAN-1", "--transcript"],
+            &["review", "KAN-1", "--patch"],
+            &["approve", "KAN-1", "--digest", digest],
+        ] {
+            let ran = place
+                .env
+                .hangar_with(&place.dir, args, &[(name, "1")], "")
+                .exits(4);
+            assert!(ran.stderr.contains(&format!("({name} is set)")), "{ran}");
+            assert_eq!(ran.stdout, "", "{ran}");
+        }
+    }
+    let approve = ["approve", "KAN-1", "--digest", digest];
+    place.refused(&approve, 4, "you have not reviewed these tests here");
+    place.approve();
+}
+
+#[test]
+fn hangar_and_its_tasks_are_not_removed_in_an_agent_s_environment() {
+    let env = TestEnv::new();
+    let dir = env.ready("repo");
+    let refs = env.git(&dir, &["for-each-ref", "refs/hangar"]);
+    let deinit = ["deinit", "--yes"];
+    let refused = env.hangar_with(&dir, &deinit, &[("AI_AGENT", "1")], "");
+    let refused = refused.exits(4);
+    assert!(refused.stderr.contains("(AI_AGENT is set)"), "{refused}");
+    assert_eq!(env.git(&dir, &["for-each-ref", "refs/hangar"]), refs);
+    env.hangar(&dir, &deinit).success();
+    assert_eq!(env.git(&dir, &["for-each-ref", "refs/hangar"]), "");
+}
+
+#[test]
+fn the_page_lists_every_variable_that_marks_an_agent() {
+    let page = include_str!("../../docs/reference/configuration.md");
+    for name in AGENT_VARIABLES {
+        assert!(page.contains(&format!("`{name}`")), "{name}");
+    }
+}
