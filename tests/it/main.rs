@@ -19,6 +19,7 @@ mod cli_flow;
 mod cli_help;
 mod cli_init;
 mod cli_keys;
+mod cli_mistakes;
 mod cli_next;
 mod cli_people;
 mod cli_pin;

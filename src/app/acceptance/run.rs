@@ -183,9 +183,16 @@ pub fn submit(
 ) -> Result<RunView, Error> {
     let store = here.store()?;
     let dossier = store.dossier_of(store.find_task(task)?)?;
+    let subject = || -> Result<_, Error> {
+        let commit = store.repo.resolve(rev)?;
+        super::grade::subject_of_commit(&store, dossier.history.task.base, commit)
+    };
     match stage::next_now(&store, &dossier) {
         Next::Implement { .. } => {}
         Next::Enqueue if dossier.history.task.flow == crate::model::task::Flow::Plain => {}
+        // It was interrupted after the patch was recorded, and goes on.
+        next @ (Next::Grade { .. } | Next::Deliver { .. })
+            if flow::drive::is_recorded(&dossier, &next, &subject()?) => {}
         other => return Err(not_now(&other, dossier.id()).into()),
     }
     let signer = here.signer(&store, ask)?;
@@ -198,8 +205,7 @@ pub fn submit(
     }
     let host = host(here, &store, watch, None, None)?;
     enqueue(here, &store, &dossier, ask)?;
-    let commit = store.repo.resolve(rev)?;
-    let subject = super::grade::subject_of_commit(&store, dossier.history.task.base, commit)?;
+    let subject = subject()?;
     let id = dossier.id().clone();
     let stop = flow::drive::submit(&host, &store, &id, &person, &subject)?;
     view(&store, &id, stop)

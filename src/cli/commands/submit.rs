@@ -16,7 +16,7 @@ Examples:
 ///
 /// The patch is the difference between the revision and its merge base with the task's base. You
 /// sign it; it is graded like an agent's, with a secrecy of at most `policy`, because you could
-/// have read the tests.
+/// have read the tests. After an interruption the same command goes on with what is recorded.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct SubmitArgs {
