@@ -7,7 +7,7 @@ use super::notices::Notices;
 use crate::base::clock::Clock;
 use crate::config::paths::{Env, Paths};
 use crate::config::repository::{self, DeliverAs, Repository as Config};
-use crate::config::user::User;
+use crate::config::user::{self, User};
 use crate::git::Repository;
 use crate::model::digest::Digest;
 use crate::model::object_id::ObjectId;
@@ -72,6 +72,17 @@ impl Here {
         let user = User::load(&self.paths()?.config_file, self.home().as_deref())?;
         self.notices.unknown_keys(&user.warnings);
         Ok(user)
+    }
+
+    /// The remote that the user's file names. What else is wrong with the file is told, and stops only
+    /// what needs it.
+    pub(super) fn user_remote(&self) -> Result<Option<String>, Error> {
+        let name = user::remote_name(&self.paths()?.config_file)?;
+        if let Err(error) = self.user() {
+            let text = format!("{}: without effect here", with_causes(&error));
+            self.notices.once("user", &text);
+        }
+        Ok(name)
     }
 
     /// The repository that the folder lies in. Where Git's own variables name another one, git would

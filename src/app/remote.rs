@@ -26,9 +26,8 @@ pub(super) fn chosen(
     if let Some(name) = here.var(env_vars::HANGAR_REMOTE) {
         return Ok(name.to_string_lossy().into_owned());
     }
-    let user = here.user()?;
-    if let Some(name) = user.remote.get("name").and_then(toml::Value::as_str) {
-        return Ok(name.to_owned());
+    if let Some(name) = here.user_remote()? {
+        return Ok(name);
     }
     let arbiter = policy.map(|policy| policy.newest().members.arbiter.as_str());
     if let Some(address) = arbiter.filter(|address| !address.is_empty()) {

@@ -105,6 +105,18 @@ impl User {
     }
 }
 
+/// The remote that the file names (`remote.name`), read alone: nothing else in it has to make sense.
+pub fn remote_name(file: &Path) -> Result<Option<String>, Error> {
+    let Some(text) = super::read_file(file)? else {
+        return Ok(None);
+    };
+    let source = Source::new(file, &text);
+    let table = source.parse()?;
+    Section::root(&source, table.get_ref())
+        .section("remote")?
+        .string("name")
+}
+
 fn read_lanes(root: &Section<'_, '_>, home: Option<&Path>) -> Result<LaneSettings, Error> {
     let mut out = LaneSettings::default();
     let harnesses = root.section("harness")?;

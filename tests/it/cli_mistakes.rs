@@ -1,6 +1,24 @@
 //! Small mistakes of a user are named as what they are, and stop nothing else.
 
 use crate::cli_flow::Place;
+use crate::common::TestEnv;
+
+#[test]
+fn a_bad_line_of_an_unused_harness_stops_no_init() {
+    let env = TestEnv::new();
+    let dir = env.repo("repo", &[]);
+    let config = "[harness.old]\nkind = \"script\"\ndir = \"/opt/../turns\"\n";
+    env.write_home(".config/hangar/config.toml", config);
+    let ran = env.hangar(&dir, &["init"]).success();
+    assert!(ran.stderr.contains("`harness.old.dir`"), "{ran}");
+    env.commit(&dir, "set up");
+    env.hangar(&dir, &["task", "list"]).success();
+    // What needs the harness names the line, and no page that is not at hand.
+    let list = env.hangar(&dir, &["harness", "list"]).exits(2);
+    assert!(list.stderr.contains("config.toml:3"), "{list}");
+    assert!(list.stderr.contains("hangar help config"), "{list}");
+    assert!(!list.stderr.contains("docs/"), "{list}");
+}
 
 #[test]
 fn a_submission_that_was_interrupted_before_its_grade_goes_on() {

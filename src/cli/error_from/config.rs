@@ -4,9 +4,8 @@ use crate::config::Error;
 impl From<Error> for CliError {
     fn from(error: Error) -> Self {
         match error {
-            Error::Syntax { .. } | Error::Value { .. } => Self::of(ExitStatus::Usage, error).hint(
-                "mend that line; docs/reference/configuration.md lists every key with its values",
-            ),
+            Error::Syntax { .. } | Error::Value { .. } => Self::of(ExitStatus::Usage, error)
+                .hint("mend that line; `hangar help config` says what which file is for"),
             Error::Unfit { .. } | Error::NotUserKey { .. } | Error::Variable { .. } => {
                 Self::of(ExitStatus::Usage, error)
             }
