@@ -40,7 +40,8 @@ pub fn whole_text(reader: impl Read, most: u64) -> io::Result<String> {
         };
         return Err(io::Error::other(format!("it is larger than {limit}")));
     }
-    String::from_utf8(bytes).map_err(|_| io::Error::other("it is no UTF-8 text"))
+    String::from_utf8(bytes)
+        .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is no UTF-8 text"))
 }
 
 /// Appends bytes to a file, which is made with `mode` where it is not there. Not synced: for what may
@@ -185,7 +186,8 @@ mod tests {
             let error = whole_text(lines.as_bytes(), less).unwrap_err();
             assert!(error.to_string().contains("larger than"), "{less}: {error}");
         }
-        assert!(whole_text(&b"a\xff"[..], 10).is_err());
+        let binary = whole_text(&b"a\xff"[..], 10).unwrap_err();
+        assert_eq!(binary.kind(), io::ErrorKind::InvalidData);
     }
 
     #[test]

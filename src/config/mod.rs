@@ -91,6 +91,9 @@ pub enum Error {
         /// Where it belongs, or the nearest known key.
         hint: String,
     },
+    /// A file that is no text.
+    #[error("{} is no UTF-8 text", .0.display())]
+    NotText(PathBuf),
     /// A file could not be read.
     #[error("cannot read {}", path.display())]
     Read {
@@ -142,9 +145,12 @@ pub const MAX_FILE: u64 = 1 << 20;
 
 /// Reads a file of at most [`MAX_FILE`] bytes; `None` when it is not there.
 pub fn read_file(path: &Path) -> Result<Option<String>, Error> {
-    let fail = |source| Error::Read {
-        path: path.to_owned(),
-        source,
+    let fail = |source: std::io::Error| {
+        let path = path.to_owned();
+        match source.kind() {
+            std::io::ErrorKind::InvalidData => Error::NotText(path),
+            _ => Error::Read { path, source },
+        }
     };
     match std::fs::File::open(path) {
         Ok(file) => files::whole_text(file, MAX_FILE).map(Some).map_err(fail),

@@ -1,7 +1,8 @@
 //! Small mistakes of a user are named as what they are, and stop nothing else.
 
 use crate::cli_flow::Place;
-use crate::common::TestEnv;
+use crate::common::{TestEnv, write};
+use std::fs;
 
 #[test]
 fn a_bad_line_of_an_unused_harness_stops_no_init() {
@@ -18,6 +19,62 @@ fn a_bad_line_of_an_unused_harness_stops_no_init() {
     assert!(list.stderr.contains("config.toml:3"), "{list}");
     assert!(list.stderr.contains("hangar help config"), "{list}");
     assert!(!list.stderr.contains("docs/"), "{list}");
+}
+
+#[test]
+fn titles_keys_and_reasons_that_cannot_be_are_named() {
+    let env = TestEnv::new();
+    let dir = env.ready("repo");
+    let bell = env
+        .hangar(&dir, &["task", "new", "a\u{7}b", "--plain"])
+        .exits(2);
+    assert!(bell.stderr.contains("no control character"), "{bell}");
+    assert!(bell.stderr.contains("U+0007"), "{bell}");
+    let lines = env
+        .hangar(&dir, &["task", "new", "a\nb", "--plain"])
+        .exits(2);
+    assert!(
+        lines.stderr.contains("one line of 1 to 200 bytes"),
+        "{lines}"
+    );
+    for key in ["-x", "a/b", "../x", "a..b"] {
+        let key = format!("--key={key}");
+        let refused = env
+            .hangar(&dir, &["task", "new", "T", "--plain", &key])
+            .exits(2);
+        assert!(refused.stderr.contains("can't be used"), "{refused}");
+    }
+    for key in ["KAN-80", "#188", "a.b_c"] {
+        let key = format!("--key={key}");
+        env.hangar(&dir, &["task", "new", "T", "--plain", &key])
+            .success();
+    }
+    for reason in ["", " "] {
+        let reject = ["reject", "KAN-80", "--reason", reason];
+        let refused = env.hangar(&dir, &reject).exits(2);
+        assert!(refused.stderr.contains("needs a reason"), "{refused}");
+    }
+}
+
+#[test]
+fn a_file_that_is_no_text_is_a_mistake_of_its_writer() {
+    let env = TestEnv::new();
+    let dir = env.ready("repo");
+    fs::write(dir.join("hangar.toml"), b"format = 1 # \xff\n").unwrap();
+    let list = env.hangar(&dir, &["config", "list"]).exits(2);
+    assert!(
+        list.stderr.contains("hangar.toml is no UTF-8 text"),
+        "{list}"
+    );
+}
+
+#[test]
+fn schemas_without_a_folder_say_why() {
+    let env = TestEnv::new();
+    let none = env.hangar(env.root(), &["__schemas"]).exits(2);
+    assert!(none.stderr.contains("no folder was named"), "{none}");
+    let gone = env.hangar(env.root(), &["__schemas", "gone"]).exits(7);
+    assert!(gone.stderr.contains("gone"), "{gone}");
 }
 
 #[test]

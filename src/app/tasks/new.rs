@@ -206,6 +206,11 @@ impl KnownKeys {
                 "the key `{key}` is no word of at most {MAX_KEY} bytes"
             )));
         }
+        if key.starts_with('-') || key.contains('/') || key.contains("..") {
+            return Err(Error::invalid(format!(
+                "the key `{key}` can't be used: it would be taken for an option, a path or a range of commits; leave out the leading `-`, `/` and `..`"
+            )));
+        }
         let folded = key.to_ascii_lowercase();
         if let Some(by) = self.taken.get(&folded) {
             return Err(Error::KeyTaken {

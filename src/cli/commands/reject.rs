@@ -30,6 +30,10 @@ pub struct RejectArgs {
 }
 
 pub(super) fn run(context: &Context, args: &RejectArgs) -> Result<ExitStatus, CliError> {
+    if args.reason.trim().is_empty() {
+        let error = CliError::new(ExitStatus::Usage, "a rejection needs a reason");
+        return Err(error.hint("say with --reason what is wrong with the tests"));
+    }
     crate::cli::watch::protect();
     let here = context.here();
     let pending = decide::pending(&here, args.task.task.as_deref(), args.digest.as_deref())?;

@@ -5,8 +5,10 @@ use crate::app::{
     acceptance, config, doctor, harness, inbox, keys, policy, setup, sync, tasks, verify,
 };
 use crate::base::files;
+use crate::cli::CliError;
 use crate::cli::commands::hook;
 use crate::cli::error::ErrorDocument;
+use crate::ui::Printer;
 use schemars::{JsonSchema, Schema, generate::SchemaSettings};
 use std::ffi::OsString;
 use std::path::Path;
@@ -88,13 +90,14 @@ fn all() -> Vec<(String, String)> {
 
 pub(in crate::cli) fn run(dir: Option<&OsString>) -> ExitCode {
     let Some(dir) = dir else {
-        return ExitCode::from(2);
+        let error = CliError::usage("no folder was named: `__schemas DIR`");
+        return error.show(&Printer::default()).into();
     };
     let write = |(name, text): (String, String)| {
         files::write_atomic(&Path::new(dir).join(name), text.as_bytes(), 0o644)
     };
     match all().into_iter().try_for_each(write) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(_) => ExitCode::from(7),
+        Err(error) => CliError::from(error).show(&Printer::default()).into(),
     }
 }

@@ -9,6 +9,7 @@ impl From<Error> for CliError {
             Error::Unfit { .. } | Error::NotUserKey { .. } | Error::Variable { .. } => {
                 Self::of(ExitStatus::Usage, error)
             }
+            Error::NotText(_) => Self::of(ExitStatus::Usage, error).hint("save it as UTF-8"),
             Error::Forbidden { .. } => Self::of(ExitStatus::Refused, error),
             Error::Missing { .. } => Self::of(ExitStatus::Missing, error),
             Error::Read { .. } | Error::Client { .. } => Self::of(ExitStatus::Trouble, error),

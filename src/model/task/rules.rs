@@ -49,15 +49,17 @@ pub(super) fn renumbered(mut criteria: Vec<Criterion>) -> Vec<Criterion> {
 }
 
 pub(super) fn check_title(title: &str) -> Result<(), Refusal> {
-    let fine = !title.trim().is_empty()
-        && title.len() <= MAX_TITLE
-        && !title.chars().any(char::is_control);
-    if fine {
-        Ok(())
-    } else {
-        Err(Refusal::Value(format!(
+    if title.trim().is_empty() || title.len() > MAX_TITLE || title.contains(['\n', '\r']) {
+        return Err(Refusal::Value(format!(
             "a title is one line of 1 to {MAX_TITLE} bytes"
-        )))
+        )));
+    }
+    match title.chars().find(|c| c.is_control()) {
+        None => Ok(()),
+        Some(c) => Err(Refusal::Value(format!(
+            "a title holds no control character, and this one has U+{:04X}",
+            u32::from(c)
+        ))),
     }
 }
 

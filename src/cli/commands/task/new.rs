@@ -40,7 +40,7 @@ pub struct NewArgs {
     /// Revision to start from [default: HEAD]
     #[arg(long, value_name = "REV")]
     pub base: Option<String>,
-    /// The key by which another system knows it
+    /// The key by which another system knows it: a word without `/`, `..` or a leading `-`
     #[arg(long, value_name = "KEY")]
     pub key: Option<String>,
     /// 1 (first) to 9 (last) [default: 5]
