@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 /// Sorts entries, which come as events in causal order, then the other documents by kind.
 pub(super) fn by_cause(dossier: &Dossier, entries: Vec<Entry>) -> Vec<Entry> {
     let causes = causes(dossier);
-    let order = sorted(&entries, &causes);
+    let order = sorted(&entries, &causes, &claims(dossier));
     let mut entries: Vec<Option<Entry>> = entries.into_iter().map(Some).collect();
     let taken = order.into_iter().filter_map(|index| entries[index].take());
     let mut out: Vec<Entry> = taken.collect();
@@ -142,9 +142,18 @@ fn named(change: &Change) -> Vec<Digest> {
     }
 }
 
-/// Indexes of entries. Of those whose causes are told, the earliest comes first; in the same second
-/// an event does, for the events that tell of a document name it.
-fn sorted(entries: &[Entry], causes: &Causes) -> Vec<usize> {
+/// The events by which somebody takes the task: they name nothing of what they take it for.
+fn claims(dossier: &Dossier) -> BTreeSet<Digest> {
+    let takes = |change: &Change| matches!(change, Change::Claim { .. });
+    let records = dossier.history.records.iter();
+    let records = records.filter(|record| record.event.value().change.iter().any(takes));
+    records.map(|record| record.event.digest()).collect()
+}
+
+/// Indexes of entries. Of those whose causes are told, the earliest comes first. In the same second an
+/// event does, for the events that tell of a document name it; a claim comes after the decision that
+/// the task waited for, and before what is made under it.
+fn sorted(entries: &[Entry], causes: &Causes, claims: &BTreeSet<Digest>) -> Vec<usize> {
     let index: BTreeMap<Digest, usize> = entries
         .iter()
         .enumerate()
@@ -159,7 +168,13 @@ fn sorted(entries: &[Entry], causes: &Causes) -> Vec<usize> {
             effects.entry(*cause).or_default().push(at);
         }
     }
-    let key = |at: usize| Reverse((entries[at].at.as_str(), entries[at].kind != "event", at));
+    let rank = |entry: &Entry| match entry.kind.as_str() {
+        "event" if claims.contains(&entry.digest) => 2,
+        "event" => 0,
+        "approval" => 1,
+        _ => 3,
+    };
+    let key = |at: usize| Reverse((entries[at].at.as_str(), rank(&entries[at]), at));
     let ready = (0..entries.len()).filter(|at| open[*at] == 0);
     let mut ready: BinaryHeap<_> = ready.map(key).collect();
     let mut out = Vec::with_capacity(entries.len());
@@ -200,7 +215,11 @@ mod tests {
             let on = Digest::of(on.as_bytes());
             all.entry(Digest::of(of.as_bytes())).or_default().insert(on);
         }
-        let names = sorted(entries, &all).into_iter();
+        let claims = entries
+            .iter()
+            .filter(|entry| entry.what.starts_with("claim"));
+        let claims = claims.map(|entry| entry.digest).collect();
+        let names = sorted(entries, &all, &claims).into_iter();
         let names: Vec<_> = names.map(|at| entries[at].what.as_str()).collect();
         names.join(" ")
     }
@@ -222,6 +241,27 @@ mod tests {
             ("approved", "v1"),
         ];
         assert_eq!(told(&all, &causes), "created run v1 waits approved");
+    }
+
+    #[test]
+    fn a_claim_follows_the_decision_of_its_second_and_precedes_what_is_made_under_it() {
+        let at = "2026-01-01T00:00:05Z";
+        let all = [
+            entry("event", at, "claim1"),
+            entry("event", at, "waits"),
+            entry("event", at, "claim2"),
+            entry("manifest", at, "v1"),
+            entry("approval", at, "approved"),
+            entry("run", at, "run"),
+        ];
+        let causes = [
+            ("waits", "claim1"),
+            ("waits", "v1"),
+            ("claim2", "waits"),
+            ("approved", "v1"),
+            ("run", "approved"),
+        ];
+        assert_eq!(told(&all, &causes), "claim1 v1 waits approved claim2 run");
     }
 
     #[test]
