@@ -123,6 +123,12 @@ pub enum Error {
         /// What git said, first line.
         detail: String,
     },
+    /// A patch that names a binary file without what is in it.
+    #[error("the patch does not hold the content of the binary file `{path}`")]
+    PatchWithoutContent {
+        /// Which file.
+        path: String,
+    },
     /// More than a limit allows.
     #[error("{what} is larger than {limit}")]
     TooLarge {

@@ -243,6 +243,14 @@ fn check_binary_sizes(patch: &[u8]) -> Result<(), Error> {
 
 /// What `git apply` said, with the file that it named first.
 fn refusal(stderr: &str, detail: String) -> Error {
+    let binary = stderr.lines().find_map(|line| {
+        let rest = line.strip_prefix("error: cannot apply binary patch to '")?;
+        rest.strip_suffix("' without full index line")
+    });
+    if let Some(path) = binary {
+        let path = show(path.as_bytes());
+        return Error::PatchWithoutContent { path };
+    }
     let path = stderr.lines().find_map(|line| {
         let line = line.strip_prefix("error: ")?;
         if let Some(rest) = line.strip_prefix("patch failed: ") {

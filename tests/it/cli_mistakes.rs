@@ -78,6 +78,28 @@ fn schemas_without_a_folder_say_why() {
 }
 
 #[test]
+fn a_patch_without_its_binary_content_says_how_it_is_made() {
+    let place = Place::new();
+    place.seal();
+    place.approve();
+    fs::write(place.dir.join("logo.bin"), [0_u8, 1, 2, 3]).unwrap();
+    place.env.git(&place.dir, &["add", "-A"]);
+    for (args, code) in [
+        (&["diff", "--cached"][..], 2),
+        (&["diff", "--cached", "--binary"], 1),
+    ] {
+        let patch = place.env.git(&place.dir, args) + "\n\n";
+        write(&place.env.root().join("change.diff"), &patch);
+        let grade = ["grade", "KAN-1", "--dry-run", "--patch", "../change.diff"];
+        let ran = place.env.hangar(&place.dir, &grade).exits(code);
+        if code == 2 {
+            assert!(ran.stderr.contains("binary file `logo.bin`"), "{ran}");
+            assert!(ran.stderr.contains("`git diff --binary`"), "{ran}");
+        }
+    }
+}
+
+#[test]
 fn a_submission_that_was_interrupted_before_its_grade_goes_on() {
     let place = Place::new();
     place.seal();

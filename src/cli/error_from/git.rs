@@ -26,6 +26,9 @@ impl From<Error> for CliError {
                 Self::of(ExitStatus::Missing, error).hint("fetch the rest: `git fetch --unshallow`")
             }
             Error::NotFound(_) | Error::Invalid { .. } => Self::of(ExitStatus::Usage, error),
+            Error::PatchWithoutContent { .. } => {
+                Self::of(ExitStatus::Usage, error).hint("make the patch with `git diff --binary`")
+            }
             Error::Path { .. } | Error::PatchDoesNotApply { .. } | Error::TooLarge { .. } => {
                 Self::of(ExitStatus::Refused, error)
             }
