@@ -7,7 +7,7 @@ mod anchor;
 use criterion::Criterion;
 use hangar::base::process;
 use hangar::sandbox::spec::{End, Limits, Network, Spec, Step};
-use hangar::sandbox::{Cancel, Launcher, Linux, Provider as _};
+use hangar::sandbox::{Cancel, Launcher, Provider};
 use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::path::Path;
@@ -74,13 +74,14 @@ fn limits() -> Limits {
     }
 }
 
-fn provider() -> Linux {
-    Linux::new(Launcher {
+fn provider() -> Box<dyn Provider> {
+    let launcher = Launcher {
         program: env!("CARGO_BIN_EXE_hangar").into(),
-    })
+    };
+    hangar::sandbox::provider("linux", &launcher).expect("it is part of hangar")
 }
 
-fn run(provider: &Linux, spec: &Spec) {
+fn run(provider: &dyn Provider, spec: &Spec) {
     let outcome = provider
         .run(spec, &Cancel::default(), &mut |_| {})
         .expect("a sandbox starts");
@@ -111,7 +112,9 @@ fn start(criterion: &mut Criterion) {
         ("hangar-with-limits", limits()),
     ] {
         let spec = spec(limits);
-        group.bench_function(name, |bencher| bencher.iter(|| run(&provider, &spec)));
+        group.bench_function(name, |bencher| {
+            bencher.iter(|| run(provider.as_ref(), &spec))
+        });
     }
     if process::find(Path::new("bwrap")).is_some() {
         let args = bwrap();

@@ -16,7 +16,6 @@ pub mod spec;
 pub mod toolchain;
 
 pub use error::{Error, Unavailable};
-pub use linux::{Bwrap, Gvisor, Linux};
 pub use none::None;
 pub use probe::Probes;
 
@@ -93,12 +92,8 @@ pub trait Provider: Send + Sync {
 
 /// Every provider, in the order of choice. `none` is last and only used when asked for by name.
 pub fn providers(launcher: &Launcher) -> Vec<Box<dyn Provider>> {
-    vec![
-        Box::new(Linux::new(launcher.clone())),
-        Box::new(Bwrap::new(launcher.clone())),
-        Box::new(Gvisor::new(launcher.clone())),
-        Box::new(None),
-    ]
+    let none: Box<dyn Provider> = Box::new(None);
+    linux::providers(launcher).chain([none]).collect()
 }
 
 /// The provider of that name.

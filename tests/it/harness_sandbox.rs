@@ -14,7 +14,7 @@ use hangar::model::lane::{HarnessSettings, LaneSettings, Role};
 use hangar::sandbox::spec::{
     Bridge, Collect, End, LaidFile, Limits, Mount, Network, Outcome, Spec, Step,
 };
-use hangar::sandbox::{Cancel, Event, Launcher, Linux, Provider as _};
+use hangar::sandbox::{Cancel, Event, Launcher, provider};
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -137,10 +137,11 @@ fn run(launch: &Launch, src: &Path, proxy: Option<&Proxy>) -> Outcome {
         stop_on_failure: true,
         deadline: None,
     };
-    let provider = Linux::new(Launcher {
+    let launcher = Launcher {
         program: env!("CARGO_BIN_EXE_hangar").into(),
-    });
-    provider
+    };
+    provider("linux", &launcher)
+        .unwrap()
         .run(&spec, &Cancel::default(), &mut |_: Event| {})
         .unwrap()
 }

@@ -5,7 +5,7 @@ use crate::base::words::count;
 use crate::cli::{ExitStatus, context::Context};
 use crate::sandbox::Cancel;
 use crate::sandbox::Probes;
-use crate::sandbox::probe::State as Probe;
+use crate::sandbox::probe::{KERNEL, State as Probe};
 use crate::ui::{Label, Progress, escape, paint};
 use clap::Args;
 
@@ -84,9 +84,6 @@ fn one(check: &Check, out: &mut Vec<String>) {
         ));
     }
 }
-
-/// The probe that is no attempt to get out.
-const KERNEL: &str = "kernel";
 
 /// What was tried and how it ended.
 fn attempts(probes: &Probes) -> String {

@@ -1,6 +1,5 @@
-//! The host side of the embedded provider: starts the launcher, feeds it, and reads its reports.
+//! The host side of a sandbox: starts the launcher, feeds it, and reads its reports.
 
-use super::NOBODY;
 use super::bridge::Bridges;
 use super::cgroup;
 use super::codec::{self, StepEnd};
@@ -9,172 +8,26 @@ use super::wire::{Frame, Reader, Receiver, kind};
 use crate::base::process;
 use crate::base::redact::Secret;
 use crate::sandbox::error::{Error, Unavailable};
-use crate::sandbox::probe::{Probes, outside};
-use crate::sandbox::spec::{
-    CollectedFile, End, Hit, Limits, Network, Outcome, Spec, Step, StepOutcome,
-};
-use crate::sandbox::{Cancel, Event, Launcher, Provider};
+use crate::sandbox::spec::{CollectedFile, End, Hit, Network, Outcome, Spec, StepOutcome};
+use crate::sandbox::{Cancel, Event, Launcher};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::io::{self, Read as _};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
-use std::path::PathBuf;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-/// The name in configuration and grades.
-const NAME: &str = "linux";
 /// Time for setting up, copying and reading back, beside the steps' own.
-const SLACK: Duration = Duration::from_secs(600);
+pub(super) const SLACK: Duration = Duration::from_secs(600);
 /// How long a launcher may take to end what it runs when it is told to stop.
 const STOPPING: Duration = Duration::from_secs(5);
 /// How often a cancellation is looked for.
 const TICK: Duration = Duration::from_millis(25);
 /// Longest line that an [`Event`] carries; a longer one comes in pieces.
 const MAX_LINE: usize = 16 << 10;
-
-/// The embedded provider.
-#[derive(Debug, Clone)]
-pub struct Linux {
-    launcher: Launcher,
-}
-
-impl Linux {
-    /// A provider that starts `launcher`.
-    pub fn new(launcher: Launcher) -> Self {
-        Self { launcher }
-    }
-}
-
-impl Provider for Linux {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn version(&self) -> String {
-        version()
-    }
-
-    fn check(&self) -> Result<(), Unavailable> {
-        check(self)
-    }
-
-    fn probe(&self, spec: &Spec, cancel: &Cancel) -> Result<Probes, Error> {
-        outside::run(self, PathBuf::from(super::OWN_PROGRAM), 0, spec, cancel)
-    }
-
-    fn run(
-        &self,
-        spec: &Spec,
-        cancel: &Cancel,
-        events: &mut dyn FnMut(Event),
-    ) -> Result<Outcome, Error> {
-        Start {
-            provider: NAME,
-            launcher: &self.launcher,
-            words: &[],
-            copies: 1,
-            dies_of_memory: false,
-        }
-        .run(spec, cancel, events)
-    }
-}
-
-/// Version of hangar's supervisor and of the kernel.
-pub(super) fn version() -> String {
-    let system = rustix::system::uname();
-    format!(
-        "{} linux {}",
-        env!("CARGO_PKG_VERSION"),
-        system.release().to_string_lossy()
-    )
-}
-
-/// Whether this process is root where no other user is: programs could not become one.
-fn is_alone() -> bool {
-    let lacks = |map: &str| std::fs::read_to_string(map).is_ok_and(|map| !maps(&map, NOBODY));
-    rustix::process::geteuid().is_root()
-        && (lacks("/proc/self/uid_map") || lacks("/proc/self/gid_map"))
-}
-
-/// Whether a map of ids (user_namespaces(7): first inside, first outside, how many) has this one inside.
-fn maps(map: &str, id: u32) -> bool {
-    map.lines().any(|line| {
-        let mut numbers = line.split_whitespace().map(str::parse::<u64>);
-        let (Some(Ok(first)), Some(Ok(_)), Some(Ok(count))) =
-            (numbers.next(), numbers.next(), numbers.next())
-        else {
-            return false;
-        };
-        (first..first.saturating_add(count)).contains(&u64::from(id))
-    })
-}
-
-/// Whether `provider` works: makes a sandbox and starts in it a program that is not there.
-pub(super) fn check(provider: &dyn Provider) -> Result<(), Unavailable> {
-    if is_alone() {
-        return Err(Unavailable {
-            provider: provider.name(),
-            reason: format!(
-                "this is root of a user namespace in which there is no user {NOBODY} to run \
-                 programs as"
-            ),
-            remedy: "run hangar outside of it, as an ordinary user or as root; or map a range of \
-                     users into it (`unshare --map-auto`, `podman unshare`)"
-                .to_owned(),
-        });
-    }
-    let spec = Spec {
-        mounts: Vec::new(),
-        files: Vec::new(),
-        network: Network::None,
-        limits: Limits::default(),
-        inner_domain: true,
-        hash_after: Vec::new(),
-        collect: Vec::new(),
-        steps: vec![Step {
-            argv: vec!["/run/none".into()],
-            env: BTreeMap::new(),
-            dir: "/".into(),
-            stdin: Vec::new(),
-            channel: false,
-            timeout: SLACK,
-            idle: None,
-        }],
-        stop_on_failure: false,
-        deadline: None,
-    };
-    let unavailable = |reason: String| Unavailable {
-        provider: provider.name(),
-        reason,
-        remedy: "see the other providers".to_owned(),
-    };
-    match provider.run(&spec, &Cancel::default(), &mut |_| {}) {
-        Ok(outcome) => {
-            let step = outcome.steps.into_iter().next().unwrap_or_default();
-            match step.end {
-                // Everything was made and only the program is not there.
-                End::NotStarted(libc::ENOENT) => Ok(()),
-                other => {
-                    let words = String::from_utf8_lossy(&step.stderr);
-                    let words = words.trim();
-                    Err(unavailable(format!(
-                        "a program ended with {other:?} {words}"
-                    )))
-                }
-            }
-        }
-        Err(Error::Unavailable(unavailable)) => Err(unavailable),
-        Err(error) => {
-            let cause = std::error::Error::source(&error)
-                .map_or_else(String::new, |source| format!(": {source}"));
-            Err(unavailable(format!("{error}{cause}")))
-        }
-    }
-}
 
 /// How a launcher is started for a provider.
 pub(super) struct Start<'a> {
@@ -485,29 +338,6 @@ impl Fault {
             what: self.what,
             path: self.path,
             source,
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::maps;
-
-    #[test]
-    fn a_map_of_ids_says_which_users_there_are() {
-        let host = "         0          0 4294967295\n";
-        let own = "         0       1000          1\n";
-        let ranges = "0 1000 1\n1 100000 65536\n";
-        for (map, id, expected) in [
-            (host, 65_534, true),
-            (own, 0, true),
-            (own, 65_534, false),
-            (ranges, 65_534, true),
-            (ranges, 65_537, false),
-            ("", 0, false),
-            ("no numbers", 0, false),
-        ] {
-            assert_eq!(maps(map, id), expected, "{map:?} {id}");
         }
     }
 }

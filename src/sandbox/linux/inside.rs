@@ -21,6 +21,20 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+/// Where the supervisor's own program is inside.
+pub(super) const SUPERVISOR: &str = "/var/supervisor";
+/// Rights that the supervisor keeps when it is root, to become another user and to end what that
+/// one started. The steps keep none.
+pub(super) const RIGHTS: [&str; 7] = [
+    "CAP_CHOWN",
+    "CAP_DAC_OVERRIDE",
+    "CAP_FOWNER",
+    "CAP_KILL",
+    "CAP_SETGID",
+    "CAP_SETPCAP",
+    "CAP_SETUID",
+];
+
 /// The word after the hidden subcommand.
 pub(super) const WORD: &str = "inside";
 

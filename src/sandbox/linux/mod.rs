@@ -23,16 +23,15 @@ mod inside;
 mod launcher;
 mod lay;
 mod pin;
+mod provider;
 mod step;
 mod sys;
 mod tree;
 mod watch;
 mod wire;
 
-pub use bwrap::Bwrap;
-pub use gvisor::Gvisor;
-pub use host::Linux;
 pub(super) use launcher::NOBODY;
+pub(super) use provider::providers;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

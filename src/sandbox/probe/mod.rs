@@ -87,8 +87,10 @@ pub const SEALED: &[&str] = &[
 ];
 /// Bounds that must hold for `sealed+limits` as well.
 pub const LIMITS: &[&str] = &["memory", "processes", "cpu", "disk", "file-size", "output"];
-/// What must hold for `isolated` as well: the programs talk to another kernel than the host's.
-pub const ISOLATED: &[&str] = &["kernel"];
+/// Whether the programs talk to another kernel than the host's: a look, and no attempt to get out.
+pub const KERNEL: &str = "kernel";
+/// What must hold for `isolated` as well.
+pub const ISOLATED: &[&str] = &[KERNEL];
 
 /// Every level with the attempts that must fail for it, beside those of the levels before.
 pub const LEVELS: [(&[&str], Trust); 4] = [

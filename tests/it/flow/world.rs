@@ -9,7 +9,7 @@ use hangar::model::approval::Action;
 use hangar::model::event::Change;
 use hangar::model::ids::TaskId;
 use hangar::model::lane::{HarnessSettings, LaneName, LaneSettings, Role as LaneRole};
-use hangar::sandbox::{Cancel, Launcher, Linux};
+use hangar::sandbox::{Cancel, Launcher, provider};
 use hangar::store::Store;
 use hangar::store::identity::Identity;
 use hangar::trust;
@@ -122,7 +122,7 @@ impl World {
         Host {
             worker,
             grader,
-            provider: Box::new(Linux::new(launcher)),
+            provider: provider("linux", &launcher).unwrap(),
             require: hangar::model::outcome::Trust::None,
             binary: env!("CARGO_BIN_EXE_hangar").into(),
             user,

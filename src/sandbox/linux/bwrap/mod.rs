@@ -13,12 +13,12 @@ use super::cgroup::Group;
 use super::fault::{Doing as _, Fault};
 use super::handover::Handover;
 use super::launcher::{self, Stop};
+use super::provider::Kind;
 use super::wire::Receiver;
 use super::{codec, host, inside, sys};
-use crate::sandbox::probe::{Probes, outside};
 use crate::sandbox::program::Program;
 use crate::sandbox::spec::{Outcome, Spec};
-use crate::sandbox::{Cancel, Error, Event, LAUNCHER_COMMAND, Launcher, Provider, Unavailable};
+use crate::sandbox::{Cancel, Error, Event, LAUNCHER_COMMAND, Launcher};
 use rustix::fd::AsRawFd as _;
 use rustix::fs::Mode;
 use rustix::io::Errno;
@@ -27,69 +27,39 @@ use std::convert::Infallible;
 use std::ffi::{CString, OsString};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// The name in configuration and grades, and the word after the hidden subcommand.
 pub(super) const WORD: &str = "bwrap";
-/// Where the supervisor's own program is inside.
-const SUPERVISOR: &str = "/var/supervisor";
 const PROGRAM: Program = Program {
     provider: WORD,
     name: "bwrap",
     package: "bubblewrap",
 };
 
-/// Sandboxes whose walls the program `bwrap` makes.
-#[derive(Debug, Clone)]
-pub struct Bwrap {
-    launcher: Launcher,
-}
+pub(super) const KIND: Kind = Kind {
+    name: WORD,
+    program: Some(PROGRAM),
+    remedy,
+    beside: 0,
+    run,
+};
 
-impl Bwrap {
-    /// A provider that starts `launcher`, which becomes `bwrap`.
-    pub fn new(launcher: Launcher) -> Self {
-        Self { launcher }
+fn run(
+    launcher: &Launcher,
+    spec: &Spec,
+    cancel: &Cancel,
+    events: &mut dyn FnMut(Event),
+) -> Result<Outcome, Error> {
+    let program = PROGRAM.find()?.into_os_string();
+    host::Start {
+        provider: WORD,
+        launcher,
+        words: &[WORD.into(), program],
+        copies: 1,
+        dies_of_memory: false,
     }
-}
-
-impl Provider for Bwrap {
-    fn name(&self) -> &'static str {
-        WORD
-    }
-
-    fn version(&self) -> String {
-        format!("{}, {}", host::version(), PROGRAM.version(&["--version"]))
-    }
-
-    fn check(&self) -> Result<(), Unavailable> {
-        PROGRAM.find()?;
-        host::check(self).map_err(|unavailable| Unavailable {
-            remedy: remedy(&unavailable.reason).unwrap_or(unavailable.remedy),
-            ..unavailable
-        })
-    }
-
-    fn probe(&self, spec: &Spec, cancel: &Cancel) -> Result<Probes, Error> {
-        outside::run(self, PathBuf::from(super::OWN_PROGRAM), 0, spec, cancel)
-    }
-
-    fn run(
-        &self,
-        spec: &Spec,
-        cancel: &Cancel,
-        events: &mut dyn FnMut(Event),
-    ) -> Result<Outcome, Error> {
-        let program = PROGRAM.find()?.into_os_string();
-        host::Start {
-            provider: WORD,
-            launcher: &self.launcher,
-            words: &[WORD.into(), program],
-            copies: 1,
-            dies_of_memory: false,
-        }
-        .run(spec, cancel, events)
-    }
+    .run(spec, cancel, events)
 }
 
 /// What would help, by the program's own words.
@@ -143,7 +113,7 @@ fn become_program(control: &UnixStream, program: &OsString) -> Result<Infallible
         b"--args",
         options.as_raw_fd().to_string().as_bytes(),
         b"--",
-        SUPERVISOR.as_bytes(),
+        inside::SUPERVISOR.as_bytes(),
         LAUNCHER_COMMAND.as_bytes(),
         inside::WORD.as_bytes(),
         memory.as_raw_fd().to_string().as_bytes(),

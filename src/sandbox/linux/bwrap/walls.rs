@@ -2,13 +2,12 @@
 
 use super::super::fault::{Doing as _, Fault};
 use super::super::handover::Copy;
+use super::super::inside::{RIGHTS, SUPERVISOR};
 use super::super::launcher::USER;
 use super::super::tree::{self, DEVICES, ETC, Ground, HOST, Owner, own_places};
 use super::super::{OWN_PROGRAM, pin};
-use super::SUPERVISOR;
 use super::line::Line;
 use super::pinned;
-use crate::sandbox::HOME;
 use crate::sandbox::spec::{LaidFile, Mount, Spec};
 use rustix::fd::OwnedFd;
 use rustix::fs::{Dir, FileType, Mode, OFlags};
@@ -16,18 +15,6 @@ use rustix::io::Errno;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
-
-/// Rights that the supervisor keeps when it is root, to become another user and to end what that
-/// one started. The steps keep none.
-const RIGHTS: [&str; 7] = [
-    "CAP_CHOWN",
-    "CAP_DAC_OVERRIDE",
-    "CAP_FOWNER",
-    "CAP_KILL",
-    "CAP_SETGID",
-    "CAP_SETPCAP",
-    "CAP_SETUID",
-];
 
 /// The options for `spec`, in which only those files stay that are to be laid inside, and the
 /// folders to be copied there.
@@ -52,12 +39,7 @@ pub(super) fn of(spec: &mut Spec) -> Result<(Line, Vec<Copy>), Fault> {
     // bwrap makes one tmpfs for each place, so each gets its part of what they may hold together.
     let parts = own_places(spec).count() + spines;
     let share = spec.limits.disk.unwrap_or(tree::DEFAULT_DISK) / u64::try_from(parts).unwrap_or(1);
-    for (path, mode) in [
-        ("/tmp", 0o1777),
-        ("/run", 0o755),
-        (HOME, 0o755),
-        ("/dev/shm", 0o1777),
-    ] {
+    for (path, mode) in tree::OWN {
         line.tmpfs(mode, share, Path::new(path));
     }
     let mut copies = Vec::new();

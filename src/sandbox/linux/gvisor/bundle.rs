@@ -3,11 +3,10 @@
 
 use super::super::bwrap::walls::place;
 use super::super::fault::Fault;
-use super::super::inside::SOURCES;
+use super::super::inside::{RIGHTS, SOURCES, SUPERVISOR};
 use super::super::tree::{self, DEFAULT_DISK, ETC, Ground, HOST, LINKS, Owner, own_places};
 use super::super::{NOBODY, OWN_PROGRAM};
 use crate::base::files;
-use crate::sandbox::HOME;
 use crate::sandbox::error::Error;
 use crate::sandbox::spec::{Mount, Spec};
 use serde_json::{Value, json};
@@ -17,22 +16,10 @@ use std::io;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 
-/// Where the supervisor's own program is inside.
-pub(super) const SUPERVISOR: &str = "/var/supervisor";
 /// Bytes for a copy of a tree beside its part of the disk limit.
 const TREE: u64 = 8 << 30;
-/// Rights on gVisor's kernel that the supervisor keeps: to become another user, to end what that one
-/// started, and to hide itself.
-const RIGHTS: [&str; 8] = [
-    "CAP_CHOWN",
-    "CAP_DAC_OVERRIDE",
-    "CAP_FOWNER",
-    "CAP_KILL",
-    "CAP_SETGID",
-    "CAP_SETPCAP",
-    "CAP_SETUID",
-    "CAP_SYS_ADMIN",
-];
+/// A right on gVisor's kernel that the supervisor keeps as well: to hide itself.
+const HIDE: &str = "CAP_SYS_ADMIN";
 
 /// Writes the bundle for `spec` into `folder`.
 pub(super) fn write(folder: &Path, spec: &Spec) -> Result<(), Error> {
@@ -41,7 +28,7 @@ pub(super) fn write(folder: &Path, spec: &Spec) -> Result<(), Error> {
         mounts: vec![json!({"destination": "/proc", "type": "proc", "source": "proc"})],
     };
     bundle.fill(spec)?;
-    let rights: Vec<_> = RIGHTS.to_vec();
+    let rights: Vec<_> = RIGHTS.into_iter().chain([HIDE]).collect();
     let namespaces = ["pid", "network", "ipc", "uts", "mount"].map(|kind| json!({"type": kind}));
     let config = json!({
         "ociVersion": "1.0.0",
@@ -93,12 +80,7 @@ impl Bundle {
         let count = own_places(spec).count();
         let disk = spec.limits.disk.unwrap_or(DEFAULT_DISK);
         let share = disk / u64::try_from(count).unwrap_or(1);
-        for (path, mode) in [
-            ("/tmp", "1777"),
-            ("/run", "0755"),
-            (HOME, "0755"),
-            ("/dev/shm", "1777"),
-        ] {
+        for (path, mode) in tree::OWN {
             self.tmpfs(Path::new(path), mode, share)
                 .map_err(Error::Start)?;
         }
@@ -123,7 +105,7 @@ impl Bundle {
             tops.insert(top);
         }
         for top in tops {
-            self.tmpfs(&top, "0755", TREE).map_err(Error::Start)?;
+            self.tmpfs(&top, 0o755, TREE).map_err(Error::Start)?;
         }
         self.bind(Path::new(OWN_PROGRAM), Path::new(SUPERVISOR), "ro")
     }
@@ -177,7 +159,7 @@ impl Bundle {
                 inside,
             ))),
             Mount::Scratch { .. } => {
-                self.tmpfs(inside, "0755", share.saturating_add(TREE))
+                self.tmpfs(inside, 0o755, share.saturating_add(TREE))
                     .map_err(Error::Start)?;
                 self.bind(host, &Path::new(SOURCES).join(index.to_string()), "ro")?;
                 let sources = self.inside(Path::new(SOURCES));
@@ -209,7 +191,7 @@ impl Bundle {
         symlink(target, self.inside(path))
     }
 
-    fn tmpfs(&mut self, path: &Path, mode: &str, size: u64) -> io::Result<()> {
+    fn tmpfs(&mut self, path: &Path, mode: u32, size: u64) -> io::Result<()> {
         if !path.starts_with("/dev") {
             self.folder(path)?;
         }
@@ -217,7 +199,7 @@ impl Bundle {
             "destination": path,
             "type": "tmpfs",
             "source": "tmpfs",
-            "options": [format!("mode={mode}"), format!("size={size}"), "nosuid", "nodev"],
+            "options": [format!("mode={mode:04o}"), format!("size={size}"), "nosuid", "nodev"],
         }));
         Ok(())
     }

@@ -9,19 +9,19 @@ mod bundle;
 use super::cgroup::{self, Group};
 use super::fault::{Doing as _, Fault};
 use super::launcher::{self, Stop};
+use super::provider::Kind;
 use super::wire::Receiver;
-use super::{OWN_PROGRAM, codec, host, inside, sys};
+use super::{codec, host, inside, sys};
 use crate::base::temp::Folder;
-use crate::sandbox::probe::{Probes, outside};
 use crate::sandbox::program::Program;
 use crate::sandbox::spec::{Limits, Network, Outcome, Spec};
-use crate::sandbox::{Cancel, Error, Event, Launcher, Provider, Unavailable};
+use crate::sandbox::{Cancel, Error, Event, Launcher};
 use rustix::io::Errno;
 use std::convert::Infallible;
 use std::ffi::{CString, OsString};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 /// The name in configuration and grades, and the word after the hidden subcommand.
@@ -34,61 +34,36 @@ const PROGRAM: Program = Program {
 /// What gVisor itself takes of the memory that its control group bounds.
 const KERNEL_MEMORY: u64 = 192 << 20;
 
-/// Sandboxes on gVisor's kernel.
-#[derive(Debug, Clone)]
-pub struct Gvisor {
-    launcher: Launcher,
-}
+pub(super) const KIND: Kind = Kind {
+    name: WORD,
+    program: Some(PROGRAM),
+    remedy: |_| None,
+    beside: KERNEL_MEMORY,
+    run,
+};
 
-impl Gvisor {
-    /// A provider that starts `launcher`, which becomes `runsc`.
-    pub fn new(launcher: Launcher) -> Self {
-        Self { launcher }
+fn run(
+    launcher: &Launcher,
+    spec: &Spec,
+    cancel: &Cancel,
+    events: &mut dyn FnMut(Event),
+) -> Result<Outcome, Error> {
+    let program = PROGRAM.find()?.into_os_string();
+    refuse(spec)?;
+    let folder = Folder::new(WORD, 0o711).map_err(Error::Start)?;
+    bundle::write(folder.path(), spec)?;
+    let outcome = host::Start {
+        provider: WORD,
+        launcher,
+        words: &[WORD.into(), program, folder.path().into()],
+        // Once for the launcher, and once for its part inside.
+        copies: 2,
+        dies_of_memory: true,
     }
-}
-
-impl Provider for Gvisor {
-    fn name(&self) -> &'static str {
-        WORD
-    }
-
-    fn version(&self) -> String {
-        format!("{}, {}", host::version(), PROGRAM.version(&["--version"]))
-    }
-
-    fn check(&self) -> Result<(), Unavailable> {
-        PROGRAM.find()?;
-        host::check(self)
-    }
-
-    fn probe(&self, spec: &Spec, cancel: &Cancel) -> Result<Probes, Error> {
-        let program = PathBuf::from(OWN_PROGRAM);
-        outside::run(self, program, KERNEL_MEMORY, spec, cancel)
-    }
-
-    fn run(
-        &self,
-        spec: &Spec,
-        cancel: &Cancel,
-        events: &mut dyn FnMut(Event),
-    ) -> Result<Outcome, Error> {
-        let program = PROGRAM.find()?.into_os_string();
-        refuse(spec)?;
-        let folder = Folder::new(WORD, 0o711).map_err(Error::Start)?;
-        bundle::write(folder.path(), spec)?;
-        let outcome = host::Start {
-            provider: WORD,
-            launcher: &self.launcher,
-            words: &[WORD.into(), program, folder.path().into()],
-            // Once for the launcher, and once for its part inside.
-            copies: 2,
-            dies_of_memory: true,
-        }
-        .run(spec, cancel, events);
-        // The launcher became another program, which does not know of them.
-        cgroup::sweep_all();
-        outcome
-    }
+    .run(spec, cancel, events);
+    // The launcher became another program, which does not know of them.
+    cgroup::sweep_all();
+    outcome
 }
 
 fn refuse(spec: &Spec) -> Result<(), Error> {
@@ -165,7 +140,7 @@ fn become_program(
 /// The arguments of the supervisor inside.
 fn supervisor(held: u64) -> [String; 4] {
     [
-        bundle::SUPERVISOR.to_owned(),
+        inside::SUPERVISOR.to_owned(),
         crate::sandbox::LAUNCHER_COMMAND.to_owned(),
         inside::APART.to_owned(),
         held.to_string(),

@@ -72,15 +72,22 @@ pub(super) fn ground(spec: &Spec, path: &Path) -> Ground {
         .map_or(Ground::Ours, |(_, ground)| ground)
 }
 
+/// Folders that every sandbox has in memory, with their modes.
+pub(super) const OWN: [(&str, u32); 4] = [
+    ("/tmp", 0o1777),
+    ("/run", 0o755),
+    (HOME, 0o755),
+    ("/dev/shm", 0o1777),
+];
+
 /// Folders whose changes stay in memory: the fixed ones, and scratch mounts.
 pub(super) fn own_places(spec: &Spec) -> impl Iterator<Item = &Path> {
     let scratch = spec.mounts.iter().filter_map(|mount| match mount {
         Mount::Scratch { inside, .. } => Some(inside.as_path()),
         Mount::ReadOnly { .. } | Mount::ReadWrite { .. } => None,
     });
-    ["/tmp", "/run", HOME, "/dev/shm"]
-        .into_iter()
-        .map(Path::new)
+    OWN.into_iter()
+        .map(|(path, _)| Path::new(path))
         .chain(scratch)
 }
 

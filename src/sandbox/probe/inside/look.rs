@@ -1,6 +1,6 @@
 //! Attempts to see, reach or change what is not the sandbox's own.
 
-use super::super::{Probe, calls};
+use super::super::{KERNEL, Probe, calls};
 use super::{ALIVE, Bait, Kernel, all_refused, refused};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
@@ -20,7 +20,7 @@ pub(super) fn look(bait: &Bait, tell: &mut dyn FnMut(&str, Probe)) {
     network(bait, tell);
     sockets(bait, tell);
     tell("host-processes", host_processes(bait));
-    tell("kernel", kernel(bait));
+    tell(KERNEL, kernel(bait));
     supervisor(tell);
     tell("peer-memory", peer_memory());
     tell("capabilities", capabilities());
