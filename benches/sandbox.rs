@@ -77,6 +77,7 @@ fn limits() -> Limits {
 fn provider() -> Box<dyn Provider> {
     let launcher = Launcher {
         program: env!("CARGO_BIN_EXE_hangar").into(),
+        image: None,
     };
     hangar::sandbox::provider("linux", &launcher).expect("it is part of hangar")
 }
@@ -113,7 +114,7 @@ fn start(criterion: &mut Criterion) {
     ] {
         let spec = spec(limits);
         group.bench_function(name, |bencher| {
-            bencher.iter(|| run(provider.as_ref(), &spec))
+            bencher.iter(|| run(provider.as_ref(), &spec));
         });
     }
     if process::find(Path::new("bwrap")).is_some() {

@@ -268,7 +268,8 @@ fn not_user(key: &str) -> Error {
     let known = user::LANES
         .iter()
         .map(|word| format!("lanes.{word}"))
-        .chain(["sandbox.provider".to_owned(), "prepare.hosts".to_owned()])
+        .chain(user::SANDBOX.iter().map(|word| format!("sandbox.{word}")))
+        .chain(["prepare.hosts".to_owned()])
         .chain(
             user::HARNESS
                 .iter()
@@ -283,7 +284,7 @@ fn not_user(key: &str) -> Error {
     } else if let Some(near) = nearest(key, known.iter().map(String::as_str)) {
         format!("did you mean `{near}`?")
     } else {
-        "known are harness.NAME.…, lanes.…, sandbox.provider, toolchain.NAME, prepare.hosts, remote.…, notify.…".into()
+        "known are harness.NAME.…, lanes.…, sandbox.provider, sandbox.image, toolchain.NAME, prepare.hosts, remote.…, notify.…".into()
     };
     Error::NotUserKey {
         key: key.to_owned(),

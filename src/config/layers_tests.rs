@@ -98,6 +98,7 @@ fn what_is_not_the_users_or_not_valid_is_refused() {
     assert!(refusal("grader.timeout", "1m").contains("hangar.toml"));
     assert!(refusal("lanes.writter", "x").contains("`lanes.writer`"));
     assert!(refusal("sandbox.provider", "magic").contains("is one of"));
+    assert!(refusal("sandbox.image", "python:3.13").contains("podman image inspect"));
     assert!(refusal("harness.m.command", "relative").contains("absolute"));
     assert!(refusal("colour", "x").contains("known are"));
 }

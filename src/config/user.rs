@@ -4,6 +4,7 @@
 use super::reader::{Section, Source};
 use super::{Error, Warning};
 use crate::model::endpoint::Endpoint;
+use crate::model::image::Image;
 use crate::model::lane::{HarnessSettings, LaneName, LaneSettings, Role};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,6 +16,8 @@ pub struct User {
     pub lanes: LaneSettings,
     /// `sandbox.provider`
     pub provider: Option<String>,
+    /// `sandbox.image`: what containers are made from.
+    pub image: Option<Image>,
     /// `[toolchain]`: programs by name, absolute paths.
     pub toolchain: BTreeMap<String, PathBuf>,
     /// `prepare.hosts`: further hosts that a `prepare` step may reach.
@@ -40,7 +43,7 @@ pub(super) const HARNESS: &[&str] = &[
     "kind", "model", "effort", "command", "dir", "hosts", "env", "read",
 ];
 pub(super) const LANES: &[&str] = &["writer", "implementer", "judge", "orchestrator"];
-pub(super) const SANDBOX: &[&str] = &["provider"];
+pub(super) const SANDBOX: &[&str] = &["provider", "image"];
 pub(super) const PREPARE: &[&str] = &["hosts"];
 
 /// Sandbox providers that can be named.
@@ -81,6 +84,9 @@ impl User {
                 Err(format!("is one of {}", PROVIDERS.join(", ")))
             }
         })?;
+        let image = sandbox.checked("image", |text| {
+            text.parse::<Image>().map_err(|error| error.to_string())
+        })?;
         root.section("remote")?;
         root.section("notify")?;
         let lanes = read_lanes(&root, home)?;
@@ -96,6 +102,7 @@ impl User {
         Ok(Self {
             lanes,
             provider,
+            image,
             toolchain,
             prepare_hosts,
             remote: take("remote"),
@@ -279,6 +286,7 @@ url = "https://example.org/hook"
             ("[harness.m]\nread = [\"data\"]", 2),
             ("[lanes]\nwriter = \"claude\"", 2),
             ("[sandbox]\nprovider = \"magic\"", 2),
+            ("[sandbox]\nimage = \"python:3.13\"", 2),
             ("[toolchain]\npython = \"python3\"", 2),
             ("notify = 1", 1),
         ] {

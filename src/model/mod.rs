@@ -13,6 +13,7 @@ pub mod endpoint;
 pub mod event;
 pub mod grade;
 pub mod ids;
+pub mod image;
 pub mod lane;
 pub mod listing;
 pub mod manifest;

@@ -19,6 +19,7 @@ pub use error::{Error, Unavailable};
 pub use none::None;
 pub use probe::Probes;
 
+use crate::model::image::Image;
 use spec::{Outcome, Spec};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -50,18 +51,21 @@ pub fn launcher_main() -> ExitCode {
     linux::launcher_main(args)
 }
 
-/// The program that is started as the launcher: a hangar binary.
+/// What sandboxes are started with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Launcher {
-    /// Path of the program.
+    /// Path of the program that is started as the launcher: a hangar binary.
     pub program: PathBuf,
+    /// The image of providers that make containers.
+    pub image: Option<Image>,
 }
 
 impl Default for Launcher {
-    /// This very program.
+    /// This very program, and no image.
     fn default() -> Self {
         Self {
             program: PathBuf::from("/proc/self/exe"),
+            image: Option::None,
         }
     }
 }
@@ -101,6 +105,27 @@ pub fn provider(name: &str, launcher: &Launcher) -> Option<Box<dyn Provider>> {
     providers(launcher)
         .into_iter()
         .find(|provider| provider.name() == name)
+}
+
+/// Why a provider that can be named is not part of this version.
+pub fn absent(name: &str) -> Option<Unavailable> {
+    let (provider, lacks) = match name {
+        "landlock" => (
+            "landlock",
+            "without namespaces every file lies at its own path on this machine, while the parts of \
+             a grade have fixed places (`/src`, `/r`, `/prepared`), and other processes stay in sight",
+        ),
+        "kubernetes" => ("kubernetes", "grades run on this machine only"),
+        _ => return Option::None,
+    };
+    Some(Unavailable {
+        provider,
+        reason: format!("it is not part of this version: {lacks}"),
+        remedy:
+            "use `linux`; `bwrap` where only that program may make user namespaces; or `podman` \
+                 or `docker` where none may"
+                .to_owned(),
+    })
 }
 
 /// User and group id, on the host, of programs in sandboxes. Folders that a sandbox may change

@@ -27,7 +27,8 @@ pub struct LaidFile {
 /// A mount point inside an earlier mount must be there already, as a real folder or file: a bound
 /// tree never decides where something lands. Unix sockets that lie in a read-only or writable
 /// mount stay connectable, so a folder with sockets must not be one. The path on the host can be
-/// read inside (`/proc/self/mountinfo`), so it should tell nothing; that of a scratch mount can't.
+/// read inside (`/proc/self/mountinfo`), so it should tell nothing; that of a scratch mount can only in
+/// a container.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Mount {
     /// A host file or folder, read-only.

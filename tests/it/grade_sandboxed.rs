@@ -4,6 +4,8 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 use crate::grade_kit::{Bench, Case, File, word};
+use crate::sandbox::image;
+use crate::sandbox::support::tried;
 use crate::{evidence_attacks, grade_junit};
 use crate::{
     grade_attacks_cargo, grade_attacks_ctest, grade_attacks_go, grade_attacks_js,
@@ -247,13 +249,14 @@ fn raw(step: StepOutcome) -> Raw {
 }
 
 fn grade(case: &Case<'_>, patch: &[File<'_>]) -> Judgement {
-    grade_in("linux", case, patch)
+    grade_in(tried(), case, patch)
 }
 
 /// Grades in the sandboxes of a provider.
 pub(crate) fn grade_in(name: &str, case: &Case<'_>, patch: &[File<'_>]) -> Judgement {
     let launcher = Launcher {
         program: PathBuf::from(env!("CARGO_BIN_EXE_hangar")),
+        image: image::of(name),
     };
     let provider = provider(name, &launcher).unwrap();
     case.grade_with(|bench, ids, make| {
@@ -271,6 +274,21 @@ fn honest_patches_are_accepted_and_wrong_ones_are_not() {
         assert_eq!(word(&good), "accepted", "{name} {:?}", good.reasons);
         let wrong = grade(&subject.case, &[(subject.path, subject.wrong)]);
         assert_eq!(word(&wrong), "not accepted", "{name} {:?}", wrong.reasons);
+    }
+}
+
+/// Also tried in containers.
+pub(crate) fn an_honest_patch_is_accepted_and_a_wrong_or_lying_one_is_not() {
+    let [_, case] = grade_attacks_python::cases();
+    let good = grade(&case, &[("calc.py", grade_attacks_python::GOOD)]);
+    assert_eq!(word(&good), "accepted", "{:?}", good.reasons);
+    let lie = format!(
+        "import os, sys\nos.write(3, b'passed')\nprint('OK')\n{}",
+        grade_attacks_python::WRONG
+    );
+    for text in [grade_attacks_python::WRONG, &lie] {
+        let wrong = grade(&case, &[("calc.py", text)]);
+        assert_ne!(word(&wrong), "accepted", "{:?}", wrong.reasons);
     }
 }
 

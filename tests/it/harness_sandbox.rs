@@ -139,6 +139,7 @@ fn run(launch: &Launch, src: &Path, proxy: Option<&Proxy>) -> Outcome {
     };
     let launcher = Launcher {
         program: env!("CARGO_BIN_EXE_hangar").into(),
+        image: None,
     };
     provider("linux", &launcher)
         .unwrap()

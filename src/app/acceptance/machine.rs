@@ -4,6 +4,7 @@ use crate::app::{Error, Here};
 use crate::config::env_vars;
 use crate::flow;
 use crate::flow::host::{Host, Progress};
+use crate::model::image::Image;
 use crate::model::outcome::Trust;
 use crate::sandbox::{self, Cancel, Launcher, Provider};
 use crate::store::{Store, pins};
@@ -49,7 +50,7 @@ pub fn host<'a>(
     Ok(Host {
         worker,
         grader,
-        provider: choose(named.as_deref())?,
+        provider: choose(named.as_deref(), user.image.clone())?,
         require: require.unwrap_or_default(),
         binary: binary()?,
         user,
@@ -62,9 +63,15 @@ pub fn host<'a>(
 }
 
 /// The provider that was named, else the first that works. `none` is never chosen by itself.
-fn choose(named: Option<&str>) -> Result<Box<dyn Provider>, Error> {
-    let launcher = Launcher::default();
+fn choose(named: Option<&str>, image: Option<Image>) -> Result<Box<dyn Provider>, Error> {
+    let launcher = Launcher {
+        image,
+        ..Launcher::default()
+    };
     if let Some(name) = named {
+        if let Some(absent) = sandbox::absent(name) {
+            return Err(sandbox::Error::from(absent).into());
+        }
         let provider = sandbox::provider(name, &launcher).ok_or_else(|| {
             let known: Vec<_> = sandbox::providers(&launcher)
                 .iter()

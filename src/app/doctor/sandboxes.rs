@@ -7,7 +7,7 @@ use crate::flow::bench::limits;
 use crate::model::outcome::Trust;
 use crate::model::plan::PlanLimits;
 use crate::sandbox::spec::{Network, Spec};
-use crate::sandbox::{Cancel, Launcher, Probes, Provider, providers};
+use crate::sandbox::{Cancel, Launcher, Probes, Provider, absent, providers};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -39,7 +39,10 @@ pub(super) fn look(
     cancel: &Cancel,
     progress: &dyn Fn(&str),
 ) -> (Vec<ProviderView>, Check) {
-    let all = providers(&Launcher::default());
+    let all = providers(&Launcher {
+        image: here.user().ok().and_then(|user| user.image),
+        ..Launcher::default()
+    });
     let named = named(here);
     let mut views: Vec<ProviderView> = all
         .iter()
@@ -139,6 +142,10 @@ fn verdict(
             Some(name) => format!("the provider `{name}` is not part of this version"),
             None => "no provider works here".to_owned(),
         };
+        if let Some(absent) = named.and_then(absent) {
+            let detail = absent.to_string();
+            return Check::not(State::Missing, "sandbox", detail, absent.remedy);
+        }
         let remedy = views.iter().find_map(|view| view.remedy.clone());
         return Check::not(
             State::Missing,

@@ -4,6 +4,8 @@
 //! controllers; version 1 where that is what is mounted and we are root. What no group can hold is
 //! handed back, to be bounded per process (and the grade then says less).
 
+mod around;
+
 use super::fault::{Doing as _, Fault};
 use super::sys;
 use super::wire::{Reader, Writer};
@@ -41,14 +43,14 @@ enum Version {
     Two,
 }
 
-/// One folder that we made in a control-group file system.
+/// One folder in a control-group file system.
 struct Part {
     version: Version,
     /// Which bounds it holds.
     bounds: u64,
-    parent: OwnedFd,
-    name: String,
     folder: OwnedFd,
+    /// The folder above it, and its name there; none where somebody else made it.
+    ours: Option<(OwnedFd, String)>,
 }
 
 /// The groups of one sandbox. Dropping removes them, which works once every process is dead.
@@ -96,15 +98,19 @@ impl Group {
     /// dropping does nothing here any more.
     pub(super) fn hand_over(self, out: &mut Writer) -> Result<(), Errno> {
         let parts: Vec<Part> = self.parts;
+        let mut ours = Vec::new();
         for part in &parts {
-            sys::keep(part.parent.as_fd())?;
-            sys::keep(part.folder.as_fd())?;
+            if let Some((parent, name)) = &part.ours {
+                sys::keep(parent.as_fd())?;
+                sys::keep(part.folder.as_fd())?;
+                ours.push((part, parent, name));
+            }
         }
-        out.list(&parts, |out, part| {
+        out.list(&ours, |out, (part, parent, name)| {
             out.number(u64::from(part.version == Version::Two))
                 .number(part.bounds)
-                .descriptor(&part.parent)
-                .bytes(part.name.as_bytes())
+                .descriptor(parent)
+                .bytes(name.as_bytes())
                 .descriptor(&part.folder);
         });
         std::mem::forget(parts);
@@ -120,8 +126,10 @@ impl Group {
                     _ => Version::Two,
                 },
                 bounds: from.number()?,
-                parent: from.descriptor()?,
-                name: String::from_utf8_lossy(from.bytes()?).into_owned(),
+                ours: Some((
+                    from.descriptor()?,
+                    String::from_utf8_lossy(from.bytes()?).into_owned(),
+                )),
                 folder: from.descriptor()?,
             })
         })?;
@@ -133,9 +141,10 @@ impl Group {
         self.parts.iter().fold(0, |bits, part| bits | part.bounds)
     }
 
-    /// Moves this process in, and starts the record of its memory anew.
+    /// Moves this process in, and starts the record of its memory anew. Groups that somebody else made
+    /// we are in already.
     pub(super) fn join(&self) -> Result<(), Fault> {
-        for part in &self.parts {
+        for part in self.parts.iter().filter(|part| part.ours.is_some()) {
             if part.bounds & MEMORY != 0 {
                 let (file, text) = match part.version {
                     Version::One => ("memory.max_usage_in_bytes", "0"),
@@ -202,9 +211,8 @@ impl Part {
         let mut part = Self {
             version: place.version,
             bounds,
-            parent: place.parent,
-            name,
             folder,
+            ours: Some((place.parent, name)),
         };
         part.set(limits)?;
         Ok(part)
@@ -246,8 +254,11 @@ impl Part {
 
 impl Drop for Part {
     fn drop(&mut self) {
+        let Some((parent, name)) = &self.ours else {
+            return;
+        };
         for _ in 0..50 {
-            match rustix::fs::unlinkat(&self.parent, self.name.as_str(), AtFlags::REMOVEDIR) {
+            match rustix::fs::unlinkat(parent, name.as_str(), AtFlags::REMOVEDIR) {
                 Err(Errno::BUSY) => std::thread::sleep(std::time::Duration::from_millis(2)),
                 // Gone, or for the sweep of a later sandbox.
                 _ => return,

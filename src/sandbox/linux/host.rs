@@ -61,19 +61,9 @@ impl Start<'_> {
         let child = command.spawn().map_err(Error::Start)?;
         // The command holds the other end of the socket.
         drop(command);
-        let channels: Vec<bool> = spec.steps.iter().map(|step| step.channel).collect();
-        let mut session = Session {
-            provider: self.provider,
-            copies: self.copies,
-            socket: ours,
-            child: Some(child),
-            outcome: Outcome::default(),
-            running: false,
-            steps: channels.into_iter(),
-            lines: [VecDeque::new(), VecDeque::new()],
-            bridges: Bridges::default(),
-        };
-        let owner = session.child.as_ref().map_or(0, Child::id);
+        let owner = child.id();
+        let mut session = Session::new(self.provider, ours, child, spec);
+        session.ask(spec, self.copies);
         match session.run(spec, cancel, events) {
             Err(Error::Lost(_)) if self.dies_of_memory && cgroup::was_killed(owner) => {
                 session.out_of_memory();
@@ -82,15 +72,18 @@ impl Start<'_> {
         }
         // Before the caller hears of the outcome, the launcher is gone too.
         session.stop();
-        Ok(std::mem::take(&mut session.outcome))
+        Ok(session.outcome())
     }
 }
 
-struct Session {
+/// One sandbox, from the first word to the last.
+pub(super) struct Session {
     provider: &'static str,
-    copies: usize,
     socket: UnixStream,
+    /// What was started, and ends with everything inside.
     child: Option<Child>,
+    /// Whether that had to be killed.
+    killed: bool,
     outcome: Outcome,
     running: bool,
     /// Of every step that has not started: whether it has a channel.
@@ -101,17 +94,43 @@ struct Session {
 }
 
 impl Session {
-    fn run(
+    /// The sandbox that `child` is, with the launcher at the other end of `socket`.
+    pub(super) fn new(
+        provider: &'static str,
+        socket: UnixStream,
+        child: Child,
+        spec: &Spec,
+    ) -> Self {
+        let channels: Vec<bool> = spec.steps.iter().map(|step| step.channel).collect();
+        Self {
+            provider,
+            socket,
+            child: Some(child),
+            killed: false,
+            outcome: Outcome::default(),
+            running: false,
+            steps: channels.into_iter(),
+            lines: [VecDeque::new(), VecDeque::new()],
+            bridges: Bridges::default(),
+        }
+    }
+
+    /// Says what is to be done, as often as it is read.
+    pub(super) fn ask(&self, spec: &Spec, copies: usize) {
+        // A launcher that fails at once reads nothing; its report tells why.
+        for _ in 0..copies {
+            let _ = codec::send_spec(&self.socket, spec);
+        }
+    }
+
+    /// Takes the reports, to the last.
+    pub(super) fn run(
         &mut self,
         spec: &Spec,
         cancel: &Cancel,
         events: &mut dyn FnMut(Event),
     ) -> Result<(), Error> {
         let socket = self.socket.try_clone().map_err(Error::Start)?;
-        // A launcher that fails at once reads nothing; its report tells why.
-        for _ in 0..self.copies {
-            let _ = codec::send_spec(&socket, spec);
-        }
         let steps: Duration = spec.steps.iter().map(|step| step.timeout).sum();
         let limit = Instant::now().checked_add(steps.saturating_add(SLACK));
         let mut receiver = Receiver::new(&socket);
@@ -236,7 +255,7 @@ impl Session {
         let mut words = Vec::new();
         if let Some(mut child) = self.child.take() {
             let stderr = child.stderr.take();
-            reap(&mut child);
+            self.killed |= !reap(&mut child);
             if let Some(stderr) = stderr {
                 let _ = stderr.take(4096).read_to_end(&mut words);
             }
@@ -244,12 +263,19 @@ impl Session {
         Error::Lost(String::from_utf8_lossy(&words).trim().to_owned())
     }
 
-    /// Tells the launcher to stop, if it still runs, and waits for it.
-    fn stop(&mut self) {
+    /// Tells the launcher to stop, if it still runs, and waits for it. False where it had to be
+    /// killed.
+    pub(super) fn stop(&mut self) -> bool {
         let _ = self.socket.shutdown(std::net::Shutdown::Both);
         if let Some(mut child) = self.child.take() {
-            reap(&mut child);
+            self.killed |= !reap(&mut child);
         }
+        !self.killed
+    }
+
+    /// What the sandbox left.
+    pub(super) fn outcome(&mut self) -> Outcome {
+        std::mem::take(&mut self.outcome)
     }
 }
 
@@ -260,19 +286,21 @@ impl Drop for Session {
     }
 }
 
-/// Waits for the launcher's end; kills it when it takes too long (what it runs dies with it).
-fn reap(child: &mut Child) {
+/// Waits for the launcher's end; kills it when it takes too long (what it runs dies with it). Whether
+/// it ended by itself.
+fn reap(child: &mut Child) -> bool {
     let limit = Instant::now() + STOPPING;
     let mut pause = Duration::from_micros(50);
     while Instant::now() < limit {
         if !matches!(child.try_wait(), Ok(None)) {
-            return;
+            return true;
         }
         std::thread::sleep(pause);
         pause = (pause * 2).min(Duration::from_millis(10));
     }
     let _ = child.kill();
     let _ = child.wait();
+    false
 }
 
 /// Waits until the launcher has something to say.

@@ -9,7 +9,7 @@ use super::cgroup::{Group, MEMORY, PROCESSES};
 use super::fault::{Doing as _, Fault};
 use super::filter::Filters;
 use super::watch::Watch;
-use super::{Walls, inner, sys, tree};
+use super::{Walls, inner, launcher, sys, tree};
 use crate::sandbox::spec::{Limits, Mount, Spec, Step};
 use rustix::fd::{AsFd as _, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Gid, Mode, Uid};
@@ -129,6 +129,10 @@ fn start(common: &Common<'_>, step: &Step, ends: &Ends) -> Result<Started, Fault
     }
     if common.hide {
         hide()?;
+    }
+    if common.walls == Walls::Given {
+        // The launcher may be in the same control group: it is to live longer than the programs.
+        let _ = launcher::write_proc("/proc/self/oom_score_adj", "1000");
     }
     limits(&common.spec.limits, &common.fallback)?;
     drop_privileges(common.become_user)?;

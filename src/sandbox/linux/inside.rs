@@ -8,9 +8,9 @@ use super::fault::{Doing as _, Fault};
 use super::handover::{Copy, Handover};
 use super::launcher::{self, NOBODY, Ready, Stop};
 use super::wire::Receiver;
-use super::{Walls, codec, copy, init, lay, pin, sys, tree};
+use super::{Walls, codec, container, copy, init, lay, pin, sys, tree};
 use crate::sandbox::HOME;
-use crate::sandbox::spec::{Limits, Mount};
+use crate::sandbox::spec::{Limits, Mount, Spec};
 use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, CWD, Gid, Mode, OFlags, Uid};
 use rustix::io::Errno;
@@ -72,6 +72,53 @@ pub(super) fn main_apart(held: Option<&OsStr>) -> ExitCode {
 fn apart(control: &UnixStream, held: u64) -> Result<(), Stop> {
     begin()?;
     let spec = codec::receive_spec(&mut Receiver::new(control)).doing("read the specification")?;
+    let pins = pin::wanted(&spec);
+    let handover = Handover {
+        // Memory is bounded from outside, together with the kernel.
+        fallback: Limits {
+            processes: spec.limits.processes,
+            ..Limits::default()
+        },
+        copies: sources(&spec)?,
+        spec,
+        group: None,
+    };
+    // gVisor shows everybody the maps and descriptors of every process.
+    init::hide()?;
+    work(control, handover, held, &pins, true)
+}
+
+/// The word where a container engine made the walls.
+pub(super) const CONTAINED: &str = "contained";
+/// Where the host process's socket is for the supervisor, and nobody else.
+pub(super) const DOOR: &str = "/var/door";
+
+/// Connects to the host process, from which the specification comes.
+pub(super) fn main_contained() -> ExitCode {
+    match UnixStream::connect(Path::new(DOOR).join(container::SOCKET)) {
+        Ok(control) => launcher::serve_on(&control, contained),
+        // Nobody waits any more, and nobody can be told.
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+fn contained(control: &UnixStream) -> Result<(), Stop> {
+    begin()?;
+    let spec = codec::receive_spec(&mut Receiver::new(control)).doing("read the specification")?;
+    let pins = pin::wanted(&spec);
+    let (group, fallback) = Group::around(&spec.limits);
+    let held = group.as_ref().map_or(0, Group::controllers);
+    let handover = Handover {
+        copies: sources(&spec)?,
+        spec,
+        group,
+        fallback,
+    };
+    work(control, handover, held, &pins, false)
+}
+
+/// The folders that scratch mounts are copied from.
+fn sources(spec: &Spec) -> Result<Vec<Copy>, Fault> {
     let mut copies = Vec::new();
     for (index, mount) in spec.mounts.iter().enumerate() {
         if let Mount::Scratch { inside, .. } = mount {
@@ -85,20 +132,7 @@ fn apart(control: &UnixStream, held: u64) -> Result<(), Stop> {
             });
         }
     }
-    let pins = pin::wanted(&spec);
-    let handover = Handover {
-        // Memory is bounded from outside, together with the kernel.
-        fallback: Limits {
-            processes: spec.limits.processes,
-            ..Limits::default()
-        },
-        spec,
-        copies,
-        group: None,
-    };
-    // gVisor shows everybody the maps and descriptors of every process.
-    init::hide()?;
-    work(control, handover, held, &pins, true)
+    Ok(copies)
 }
 
 /// Where the folders lie that scratch mounts are copied from, each under the number of its mount.

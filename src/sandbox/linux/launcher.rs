@@ -55,12 +55,19 @@ pub(super) fn serve(session: impl FnOnce(&UnixStream) -> Result<(), Stop>) -> Ex
     let Ok(control) = std::io::stdin().as_fd().try_clone_to_owned() else {
         return ExitCode::FAILURE;
     };
-    let control = UnixStream::from(control);
-    match session(&control) {
+    serve_on(&UnixStream::from(control), session)
+}
+
+/// The same on another socket.
+pub(super) fn serve_on(
+    control: &UnixStream,
+    session: impl FnOnce(&UnixStream) -> Result<(), Stop>,
+) -> ExitCode {
+    match session(control) {
         Ok(()) => ExitCode::SUCCESS,
         Err(Stop::Gone) => ExitCode::FAILURE,
         Err(Stop::Fault(fault)) => {
-            let _ = wire::send(&control, kind::FAILED, &fault.encode());
+            let _ = wire::send(control, kind::FAILED, &fault.encode());
             ExitCode::FAILURE
         }
     }
@@ -232,7 +239,7 @@ pub(super) fn forbid_core_dumps() -> Result<(), Errno> {
     Ok(())
 }
 
-fn write_proc(path: &str, text: &str) -> Result<(), Errno> {
+pub(super) fn write_proc(path: &str, text: &str) -> Result<(), Errno> {
     let flags = rustix::fs::OFlags::WRONLY | rustix::fs::OFlags::CLOEXEC;
     let file = rustix::fs::open(path, flags, rustix::fs::Mode::empty())?;
     rustix::io::write(&file, text.as_bytes()).map(drop)

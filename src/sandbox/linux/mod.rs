@@ -4,13 +4,14 @@
 //! ([`launcher`]), this same binary started again as a hidden single-threaded subcommand. For each
 //! step the launcher starts a pid 1 ([`init`]), which starts the program.
 //!
-//! The embedded provider makes the walls itself: namespaces and mounts. In [`bwrap`] and [`gvisor`]
-//! another program makes them, and [`inside`] is what the launcher then does within.
+//! The embedded provider makes the walls itself: namespaces and mounts. In [`bwrap`], [`gvisor`] and
+//! [`container`] another program makes them, and [`inside`] is what the launcher then does within.
 
 mod bridge;
 mod bwrap;
 mod cgroup;
 mod codec;
+mod container;
 mod copy;
 mod fault;
 mod filter;
@@ -22,6 +23,7 @@ mod inner;
 mod inside;
 mod launcher;
 mod lay;
+mod named;
 mod pin;
 mod provider;
 mod step;
@@ -55,6 +57,7 @@ pub(super) fn launcher_main(mut args: impl Iterator<Item = OsString>) -> ExitCod
         Some(word) if word == bwrap::WORD => bwrap::main(args.next()),
         Some(word) if word == inside::WORD => inside::main(args.next().as_deref()),
         Some(word) if word == inside::APART => inside::main_apart(args.next().as_deref()),
+        Some(word) if word == inside::CONTAINED => inside::main_contained(),
         Some(word) if word == gvisor::WORD => gvisor::main(args.next(), args.next()),
         Some(_) => ExitCode::FAILURE,
     }

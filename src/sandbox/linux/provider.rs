@@ -1,6 +1,6 @@
 //! Every provider in which hangar's own supervisor works, and what each does in its own way.
 
-use super::{NOBODY, OWN_PROGRAM, bwrap, gvisor, host};
+use super::{NOBODY, OWN_PROGRAM, bwrap, container, gvisor, host};
 use crate::sandbox::error::{Error, Unavailable};
 use crate::sandbox::probe::{Probes, outside};
 use crate::sandbox::program::Program;
@@ -15,11 +15,15 @@ pub(super) struct Kind {
     pub(super) name: &'static str,
     /// The program of others that makes the walls.
     pub(super) program: Option<Program>,
+    /// Whether programs come from the user's image instead of this machine's `/usr`.
+    pub(super) image: bool,
+    /// Whether everything is there to start a sandbox with.
+    pub(super) ready: fn(&Launcher) -> Result<(), Unavailable>,
     /// What would help where the walls could not be made for this reason, when the provider knows
     /// better than the message.
     pub(super) remedy: fn(&str) -> Option<String>,
     /// Bytes that the bound on memory leaves for what is not the programs'.
-    pub(super) beside: u64,
+    pub(super) beside: fn(&Spec) -> u64,
     /// Runs a specification to its end.
     pub(super) run: Runs,
 }
@@ -31,8 +35,10 @@ type Runs = fn(&Launcher, &Spec, &Cancel, &mut dyn FnMut(Event)) -> Result<Outco
 const LINUX: Kind = Kind {
     name: "linux",
     program: None,
+    image: false,
+    ready: |_| Ok(()),
     remedy: |_| None,
-    beside: 0,
+    beside: |_| 0,
     run: |launcher, spec, cancel, events| {
         host::Start {
             provider: LINUX.name,
@@ -46,7 +52,13 @@ const LINUX: Kind = Kind {
 };
 
 /// In the order of choice.
-const KINDS: [&Kind; 3] = [&LINUX, &bwrap::KIND, &gvisor::KIND];
+const KINDS: [&Kind; 5] = [
+    &LINUX,
+    &bwrap::KIND,
+    &container::PODMAN,
+    &container::DOCKER,
+    &gvisor::KIND,
+];
 
 /// A provider in whose sandboxes hangar's own supervisor works.
 struct Supervised {
@@ -71,21 +83,22 @@ impl Provider for Supervised {
         self.kind.name
     }
 
-    /// Version of hangar's supervisor, of the kernel, and of the program that makes the walls.
+    /// Version of hangar's supervisor, of the kernel, and of the program that makes the walls; and
+    /// the image.
     fn version(&self) -> String {
         let system = rustix::system::uname();
         let release = system.release().to_string_lossy();
         let own = format!("{} linux {release}", env!("CARGO_PKG_VERSION"));
-        match self.kind.program {
-            Some(program) => format!("{own}, {}", program.version(&["--version"])),
-            None => own,
-        }
+        let program = self.kind.program;
+        let program = program.map(|program| program.version(&["--version"]));
+        let image = self.launcher.image.as_ref().filter(|_| self.kind.image);
+        let image = image.map(ToString::to_string);
+        let parts: Vec<_> = [Some(own), program, image].into_iter().flatten().collect();
+        parts.join(", ")
     }
 
     fn check(&self) -> Result<(), Unavailable> {
-        if let Some(program) = self.kind.program {
-            program.find()?;
-        }
+        (self.kind.ready)(&self.launcher)?;
         check(self).map_err(|unavailable| Unavailable {
             remedy: (self.kind.remedy)(&unavailable.reason).unwrap_or(unavailable.remedy),
             ..unavailable
@@ -94,7 +107,7 @@ impl Provider for Supervised {
 
     fn probe(&self, spec: &Spec, cancel: &Cancel) -> Result<Probes, Error> {
         let program = PathBuf::from(OWN_PROGRAM);
-        outside::run(self, program, self.kind.beside, spec, cancel)
+        outside::run(self, program, (self.kind.beside)(spec), spec, cancel)
     }
 
     fn run(

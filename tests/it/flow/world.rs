@@ -118,6 +118,7 @@ impl World {
         };
         let launcher = Launcher {
             program: env!("CARGO_BIN_EXE_hangar").into(),
+            image: None,
         };
         Host {
             worker,

@@ -126,8 +126,10 @@ pub(super) fn victim() {
     let Some(marker) = std::env::var_os(VICTIM) else {
         return;
     };
-    if std::env::var(VICTIMS).is_ok_and(|name| name == "bwrap") {
-        with("bwrap", || ());
+    for other in ["bwrap", "podman", "docker"] {
+        if std::env::var(VICTIMS).is_ok_and(|name| name == other) {
+            with(other, || ());
+        }
     }
     let marker = marker.to_string_lossy().into_owned();
     let who = if marker.ends_with('2') {
@@ -146,7 +148,12 @@ pub(super) fn victim() {
 #[test]
 pub(super) fn nothing_is_left_when_hangar_is_killed() {
     for (who, marker) in marked(8884) {
+        // By which engines are found.
+        let own = ["HOME", "DOCKER_HOST"]
+            .into_iter()
+            .filter_map(|name| Some((name, std::env::var_os(name)?)));
         let mut child = process::command(&std::env::current_exe().unwrap())
+            .envs(own)
             .args(["--exact", "sandbox::lifetime::victim", "--nocapture"])
             .env(VICTIM, &marker)
             .env(VICTIMS, tried())

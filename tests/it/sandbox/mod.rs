@@ -2,7 +2,9 @@
 //!
 //! As root every test runs twice: as it is, and as an ordinary user.
 
+mod container;
 mod escape;
+pub(crate) mod image;
 mod lifetime;
 mod limits;
 mod measure;
@@ -10,6 +12,6 @@ mod network;
 mod others;
 mod probe;
 mod run;
-mod support;
+pub(crate) mod support;
 mod toolchain;
 mod tree;

@@ -236,8 +236,20 @@ pub(super) fn the_provider_works_here_by_its_own_account() {
 #[test]
 pub(super) fn providers_are_found_by_name() {
     let launcher = hangar::sandbox::Launcher::default();
-    for name in ["linux", "bwrap", "gvisor", "none"] {
+    for name in ["linux", "bwrap", "podman", "docker", "gvisor", "none"] {
         assert_eq!(provider(name, &launcher).unwrap().name(), name);
     }
     assert!(provider("nonesuch", &launcher).is_none());
+    // What can be configured is there, or refused with what to use instead.
+    for name in hangar::config::user::PROVIDERS {
+        let refused = hangar::sandbox::absent(name);
+        assert!(
+            provider(name, &launcher).is_some() != refused.is_some(),
+            "{name}"
+        );
+        if let Some(refused) = refused {
+            assert!(refused.to_string().contains("not part of this version"));
+            assert!(refused.remedy.contains("`bwrap`"), "{refused:?}");
+        }
+    }
 }

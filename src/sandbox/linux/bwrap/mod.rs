@@ -7,7 +7,7 @@
 
 mod line;
 mod pinned;
-pub(super) mod walls;
+mod walls;
 
 use super::cgroup::Group;
 use super::fault::{Doing as _, Fault};
@@ -40,8 +40,10 @@ const PROGRAM: Program = Program {
 pub(super) const KIND: Kind = Kind {
     name: WORD,
     program: Some(PROGRAM),
+    image: false,
+    ready: |_| PROGRAM.find().map(drop),
     remedy,
-    beside: 0,
+    beside: |_| 0,
     run,
 };
 

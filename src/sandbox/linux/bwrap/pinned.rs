@@ -48,8 +48,8 @@ impl Pinned<'_> {
                 .doing_on("look at", path)?
                 .map_or(0o755, |stat| stat.st_mode & 0o7777);
             if !*read_only {
-                let tree =
-                    super::walls::size(&self.copies[copy].source).doing_on("measure", path)?;
+                let tree = super::super::named::size(&self.copies[copy].source)
+                    .doing_on("measure", path)?;
                 self.line
                     .tmpfs(mode | 0o700, self.share.saturating_add(tree), path);
                 continue;

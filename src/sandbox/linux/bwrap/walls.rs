@@ -4,17 +4,17 @@ use super::super::fault::{Doing as _, Fault};
 use super::super::handover::Copy;
 use super::super::inside::{RIGHTS, SUPERVISOR};
 use super::super::launcher::USER;
+use super::super::named::{place, size};
 use super::super::tree::{self, DEVICES, ETC, Ground, HOST, Owner, own_places};
 use super::super::{OWN_PROGRAM, pin};
 use super::line::Line;
 use super::pinned;
 use crate::sandbox::spec::{LaidFile, Mount, Spec};
-use rustix::fd::OwnedFd;
-use rustix::fs::{Dir, FileType, Mode, OFlags};
+use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 /// The options for `spec`, in which only those files stay that are to be laid inside, and the
 /// folders to be copied there.
@@ -166,64 +166,7 @@ fn named(line: &mut Line, spec: &Spec, mount: &Mount, share: u64) -> Result<Opti
     Ok(None)
 }
 
-/// Whether a mount point can be made at `inside` without looking into a tree.
-pub(in super::super) fn place(spec: &Spec, inside: &Path) -> Result<(), Fault> {
-    let mut components = inside.components();
-    if components.next() != Some(Component::RootDir) {
-        return Err(Fault::blocked("use a path that is not absolute", inside));
-    }
-    if components.clone().next().is_none() {
-        return Err(Fault::blocked("replace the root", inside));
-    }
-    if components.any(|part| !matches!(part, Component::Normal(_))) {
-        return Err(Fault::blocked("use a path with `..`", inside));
-    }
-    if inside.starts_with("/proc") {
-        return Err(Fault::blocked("mount over /proc", inside));
-    }
-    let nested = spec.mounts.iter().any(|other| {
-        let (Mount::ReadOnly { inside: above, .. }
-        | Mount::ReadWrite { inside: above, .. }
-        | Mount::Scratch { inside: above, .. }) = other;
-        inside != above && inside.starts_with(above)
-    });
-    if nested {
-        return Err(Fault::blocked(
-            "make a mount point in a bound folder",
-            inside,
-        ));
-    }
-    Ok(())
-}
-
 /// This program, by a path that is still right where bwrap looks for it.
 fn own_program() -> Result<PathBuf, Fault> {
     fs::read_link(OWN_PROGRAM).doing("find our own program")
-}
-
-/// Bytes that a copy of this folder takes, generously.
-pub(super) fn size(folder: &OwnedFd) -> Result<u64, Errno> {
-    const PAGE: u64 = 4096;
-    let mut total = 0u64;
-    for entry in Dir::read_from(folder)? {
-        let entry = entry?;
-        let name = entry.file_name();
-        if matches!(name.to_bytes(), b"." | b"..") {
-            continue;
-        }
-        let stat = rustix::fs::statat(folder, name, rustix::fs::AtFlags::SYMLINK_NOFOLLOW)?;
-        total += 2 * PAGE;
-        match FileType::from_raw_mode(stat.st_mode) {
-            FileType::Directory => {
-                let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::RDONLY | OFlags::CLOEXEC;
-                let below = rustix::fs::openat(folder, name, flags, Mode::empty())?;
-                total = total.saturating_add(size(&below)?);
-            }
-            FileType::RegularFile => {
-                total = total.saturating_add(u64::try_from(stat.st_size).unwrap_or(0));
-            }
-            _ => {}
-        }
-    }
-    Ok(total)
 }

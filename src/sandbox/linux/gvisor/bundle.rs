@@ -1,9 +1,9 @@
 //! A specification as a bundle for `runsc`: a root folder with nothing but places and neutral files,
 //! and the description of what is mounted there. Nothing of a hidden test is in it.
 
-use super::super::bwrap::walls::place;
 use super::super::fault::Fault;
 use super::super::inside::{RIGHTS, SOURCES, SUPERVISOR};
+use super::super::named::place;
 use super::super::tree::{self, DEFAULT_DISK, ETC, Ground, HOST, LINKS, Owner, own_places};
 use super::super::{NOBODY, OWN_PROGRAM};
 use crate::base::files;

@@ -37,8 +37,10 @@ const KERNEL_MEMORY: u64 = 192 << 20;
 pub(super) const KIND: Kind = Kind {
     name: WORD,
     program: Some(PROGRAM),
+    image: false,
+    ready: |_| PROGRAM.find().map(drop),
     remedy: |_| None,
-    beside: KERNEL_MEMORY,
+    beside: |_| KERNEL_MEMORY,
     run,
 };
 
