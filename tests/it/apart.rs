@@ -92,7 +92,7 @@ fn the_value_that_stands_is_the_one_that_every_other_names() {
     let documents = log["documents"].as_array().unwrap().iter();
     let marks: Vec<String> = documents
         .filter_map(|one| one.get("beside"))
-        .map(|one| one.to_string())
+        .map(ToString::to_string)
         .collect();
     let stand = |mark: &&String| mark.contains("this value stands");
     assert_eq!(marks.len(), 3, "{log}");
