@@ -75,8 +75,8 @@ fn missing_or_refused(error: Error) -> CliError {
                 .hint("where the remote is right: `hangar init --new` takes its policy and writes it into hangar.toml")
         }
         Error::NamesUnreadable { .. } => CliError::of(ExitStatus::Refused, error)
-             .hint("nothing was pinned; check out a commit whose hangar.toml can be read")
-             .hint("or mend hangar.toml in the work tree, so that `[trust] repo` names the policy that an admin tells you, then `hangar init` pins it"),
+            .hint("nothing was pinned; it goes on when that file is mended and landed")
+            .hint("or mend hangar.toml in the work tree, so that `[trust] repo` names the policy that an admin tells you, then `hangar init` pins it"),
         Error::NoConfigAtBase { .. } => CliError::of(ExitStatus::Missing, error)
             .hint("commit the hangar.toml that `hangar init` wrote, or name another base with --base"),
         _ => CliError::of(ExitStatus::Trouble, error),
