@@ -131,7 +131,10 @@ def pins(told):
               "refs/remotes/origin/master", "refs/heads/master")
     branch = next((R.refs[place] for place in places if place in R.refs), None)
     config = file(tree(branch), "hangar.toml") if branch else None
-    named = tomllib.loads(config.decode()).get("trust", {}).get("repo") if config else None
+    try:
+        named = tomllib.loads(config.decode()).get("trust", {}).get("repo") if config else None
+    except ValueError:  # neither UTF-8 nor TOML: it names nothing
+        named = None
     check(named in (None, R.id), "pin", "hangar.toml of the default branch names another policy")
     check(told in (None, R.id), "pin", f"the policy on the refs is {R.id}")
     if not named and not told:
