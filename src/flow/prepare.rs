@@ -166,10 +166,9 @@ fn toolbox(host: &Host<'_>, plan: &Plan) -> Result<Toolbox, Error> {
     for name in PROGRAMS {
         match find_program(&host.user, name) {
             Ok(Some(program)) => toolbox.add(name, &program),
-            Ok(None) => {}
             // What is configured wrongly stands in the way of steps that use it alone.
             Err(error) if names(&plan.prepare, name) => return Err(error),
-            Err(_) => {}
+            Ok(None) | Err(_) => {}
         }
     }
     Ok(toolbox)

@@ -200,18 +200,18 @@ mod tests {
     #[test]
     fn a_folder_is_no_file_without_its_extension() {
         let tree = [
-            "docs/.nojekyll",
-            "docs/guide.md",
+            "manual/.nojekyll",
+            "manual/guide.md",
             ".gitignore",
             ".github/CODEOWNERS",
             "src/calc.py",
         ];
         for framework in [Framework::Jest, Framework::Pytest] {
             for option in [
-                "--ignore=docs/",
+                "--ignore=manual/",
                 "--rootdir=./",
                 "--roots=<rootDir>/",
-                "--ignore=./docs/",
+                "--ignore=./manual/",
             ] {
                 let found = named(framework, &[option], &[], &tree);
                 assert!(found.is_empty(), "{framework} {option}: {found:?}");

@@ -162,10 +162,7 @@ fn page(columns: &[Column]) -> String {
     let names: Vec<String> = PROVIDERS.map(|name| format!("`{name}`")).to_vec();
     let names = names.join(" | ");
     let _ = writeln!(page, "\n| attack | framework | patches | {names} |");
-    page.push_str(&format!(
-        "|---|---|---|{}\n",
-        "---|".repeat(PROVIDERS.len())
-    ));
+    let _ = writeln!(page, "|---|---|---|{}", "---|".repeat(PROVIDERS.len()));
     let keys: BTreeSet<&(String, String)> =
         columns.iter().flat_map(|one| one.cells.keys()).collect();
     for key in keys {

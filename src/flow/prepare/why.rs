@@ -30,7 +30,7 @@ pub(super) fn refused(records: &[EgressRecord]) -> Vec<String> {
 /// not named: code of a patch asked for them.
 pub(super) fn unreachable(step: Option<&StepOutcome>, records: &[EgressRecord]) -> Option<Error> {
     let places = places(records, |verdict| matches!(verdict, Verdict::Failed(_)));
-    (!places.is_empty()).then(|| not_reached(told(step), &places))
+    (!places.is_empty()).then(|| not_reached(&told(step), &places))
 }
 
 /// What became of the step, and what it said.
@@ -44,7 +44,7 @@ fn told(step: Option<&StepOutcome>) -> String {
     what
 }
 
-fn not_reached(told: String, places: &[String]) -> Error {
+fn not_reached(told: &str, places: &[String]) -> Error {
     Error::outside(
         format!("{told} (not reached: {})", places.join(", ")),
         "see that the registry can be reached, then run it again",
@@ -71,7 +71,7 @@ pub(super) fn failed(plan: &Plan, step: Option<&StepOutcome>, records: &[EgressR
         );
     }
     if !unreachable.is_empty() {
-        return not_reached(what, &unreachable);
+        return not_reached(&what, &unreachable);
     }
     Error::missing(
         what,

@@ -20,6 +20,9 @@ use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
+use std::panic;
+use std::sync::mpsc;
+use std::thread;
 
 /// Raise it when rows are made, or kept, in another way. Each release makes them anew anyway.
 const FORMAT: u32 = 2;
@@ -128,7 +131,7 @@ struct Index {
 
 impl Index {
     /// Opens the index and takes the rows that hold, each at the place of its refs.
-    fn load<T: DeserializeOwned>(
+    fn load<T: DeserializeOwned + Send>(
         store: &Store,
         refs: &[TaskRefs],
         text: bool,
@@ -159,10 +162,35 @@ impl Index {
             .map(|(at, refs)| (refs.id.as_str(), at))
             .collect();
         let now = store.clock.now();
-        let mut rows = none();
-        let read = db.read(text, |kept| match places.get(kept.id) {
-            Some(at) => rows[*at] = take(&kept, &index.keys[*at], text, now),
-            None => index.gone.push(kept.id.to_owned()),
+        let keys = &index.keys;
+        let gone = &mut index.gone;
+        let (give, taken) = mpsc::channel::<Vec<Raw>>();
+        // One thread reads the file while another makes rows of what was read.
+        let (read, mut rows) = thread::scope(|scope| {
+            let maker = scope.spawn(move || {
+                let mut rows: Vec<Option<Row<T>>> = none();
+                for raw in taken.into_iter().flatten() {
+                    rows[raw.at] = take(&raw, refs[raw.at].id.as_str(), &keys[raw.at], text, now);
+                }
+                rows
+            });
+            let mut batch = Vec::new();
+            let read = db.read(text, |kept| match places.get(kept.id) {
+                Some(at) if kept.key == keys[*at].as_bytes() => {
+                    batch.push(Raw::new(*at, &kept));
+                    if batch.len() == BATCH {
+                        let _ = give.send(std::mem::take(&mut batch));
+                    }
+                }
+                Some(_) => {}
+                None => gone.push(kept.id.to_owned()),
+            });
+            let _ = give.send(batch);
+            drop(give);
+            match maker.join() {
+                Ok(rows) => (read, rows),
+                Err(cause) => panic::resume_unwind(cause),
+            }
         });
         match read {
             Ok(()) => index.db = Some(db),
@@ -214,20 +242,39 @@ impl Index {
     }
 }
 
+/// Rows that are handed on together.
+const BATCH: usize = 256;
+
+/// A row of the file, unread.
+struct Raw {
+    /// Place of the task's refs.
+    at: usize,
+    row: Vec<u8>,
+    text: Option<Vec<u8>>,
+}
+
+impl Raw {
+    fn new(at: usize, kept: &Kept<'_>) -> Self {
+        Self {
+            at,
+            row: kept.row.to_vec(),
+            text: kept.text.map(<[u8]>::to_vec),
+        }
+    }
+}
+
 /// A row of the file, if it is whole and holds.
 fn take<T: DeserializeOwned>(
-    kept: &Kept<'_>,
+    raw: &Raw,
+    id: &str,
     key: &Digest,
     text: bool,
     now: Timestamp,
 ) -> Option<Row<T>> {
-    if kept.key != key.as_bytes() {
-        return None;
-    }
-    let value = unsealed(kept.id, key, kept.row)?;
+    let value = unsealed(id, key, &raw.row)?;
     let (holds, value): (Holds, T) = serde_json::from_slice(value).ok()?;
     let text = if text {
-        String::from_utf8(unsealed(kept.id, key, kept.text?)?.to_vec()).ok()?
+        String::from_utf8(unsealed(id, key, raw.text.as_ref()?)?.to_vec()).ok()?
     } else {
         String::new()
     };
