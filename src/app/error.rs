@@ -132,6 +132,14 @@ pub enum Error {
         /// On the remote.
         found: Digest,
     },
+    /// Nothing is pinned yet, and several branches of the remote could name the policy.
+    #[error(
+        "which policy is the right one can't be known: which branch of `{remote}` is its default one is not known here"
+    )]
+    NoDefaultBranch {
+        /// The remote.
+        remote: String,
+    },
     /// Nothing is pinned yet, and the file that would name the policy can't be read.
     #[error(
         "which policy is the right one can't be known: hangar.toml {place} ({}) can't be read",

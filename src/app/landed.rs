@@ -1,6 +1,6 @@
 //! The branches that this clone knows as the default one, and whether a commit was landed there.
 
-use super::{Here, remote as remotes};
+use super::{Error, Here, remote as remotes};
 use crate::git::Repository;
 use crate::model::object_id::ObjectId;
 use crate::store::Store;
@@ -12,15 +12,27 @@ pub(super) fn remote(here: &Here, store: &Store) -> String {
     chosen.unwrap_or_else(|_| "origin".to_owned())
 }
 
-/// The remote's default branch as it last showed it: the name of the ref, and its tip. The policy is not
-/// asked which remote that is: this is what the policy is held against.
-pub(super) fn remote_default(here: &Here, repo: &Repository) -> Option<(String, ObjectId)> {
+/// The remote's default branch as it last showed it: the name of the ref, and its tip. `None` where this
+/// clone has no branch of the remote. Several, of which none is known to be the default one, are an error.
+/// The policy is not asked which remote that is: this is what the policy is held against.
+pub(super) fn remote_default(
+    here: &Here,
+    repo: &Repository,
+) -> Result<Option<(String, ObjectId)>, Error> {
     let remote = remotes::chosen(here, repo, None);
     let remote = remote.unwrap_or_else(|_| "origin".to_owned());
     let tracking = format!("refs/remotes/{remote}/");
     let names = default_names(repo, &remote).into_iter();
     let mut known = names.filter(|name| name.starts_with(&tracking));
-    known.find_map(|name| Some((name.clone(), repo.resolve(&name).ok()?)))
+    let found = known.find_map(|name| Some((name.clone(), repo.resolve(&name).ok()?)));
+    if found.is_some() {
+        return Ok(found);
+    }
+    let mut all = repo.list_refs(&tracking)?.into_iter();
+    match (all.next(), all.next()) {
+        (Some(_), Some(_)) => Err(Error::NoDefaultBranch { remote }),
+        (only, _) => Ok(only),
+    }
 }
 
 /// Why nothing here says that `base` was ever landed: what it holds, workflows included, is then only

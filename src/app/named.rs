@@ -65,7 +65,7 @@ pub(super) fn compare(here: &Here, store: &Store) -> Result<(), Error> {
 /// Holds the policy against what the remote's default branch names, as this clone last saw it. Whether
 /// it names one.
 pub(super) fn default_branch(here: &Here, store: &Store) -> Result<bool, Error> {
-    match landed::remote_default(here, &store.repo) {
+    match landed::remote_default(here, &store.repo)? {
         Some((name, tip)) => holds(here, store, &format!("of {name}"), tip),
         None => Ok(false),
     }

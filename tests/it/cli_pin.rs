@@ -172,6 +172,39 @@ fn a_first_pin_is_held_against_the_default_branch() {
 }
 
 #[test]
+fn a_proposal_names_no_policy_where_the_default_branch_is_broken_or_not_known() {
+    let (env, dir) = place();
+    let evil = evil(&env);
+    env.git(&dir, &["checkout", "-q", "-b", "proposal"]);
+    fs::copy(evil.join("hangar.toml"), dir.join("hangar.toml")).unwrap();
+    env.commit(&dir, "another policy");
+    env.git(&dir, &["checkout", "-q", "main"]);
+    // Nobody says which of the two branches is the default one.
+    env.git(&dir, &["branch", "-q", "-m", "main", "trunk"]);
+    let ci = clone(&env, &dir, "proposal", &evil);
+    env.git(&ci, &["remote", "set-head", "origin", "--delete"]);
+    for args in [&["task", "list"][..], &["init"]] {
+        let refused = alone(&env, &ci, args).exits(4);
+        says(&refused, "git remote set-head origin --auto");
+    }
+    let verified = alone(&env, &ci, &["verify", "--all"]);
+    says(&verified, "NOTHING here pins the policy");
+    assert!(!pin(&ci));
+    fs::remove_dir_all(&ci).unwrap();
+
+    env.git(&dir, &["branch", "-q", "-m", "trunk", "main"]);
+    write(&dir.join("hangar.toml"), "this is no TOML\n");
+    env.commit(&dir, "broken");
+    let ci = clone(&env, &dir, "proposal", &evil);
+    for args in [&["task", "list"][..], &["init"]] {
+        let refused = alone(&env, &ci, args).exits(4);
+        says(&refused, "can't be read");
+    }
+    alone(&env, &ci, &["verify", "--all"]).exits(1);
+    assert!(!pin(&ci));
+}
+
+#[test]
 fn a_policy_that_is_gone_is_a_no_of_verify() {
     let (env, dir) = place();
     alone(&env, &dir, &["verify", "--all"]).success();

@@ -209,17 +209,26 @@ fn join(
         });
     }
     if !request.new && pins::pinned(&store.repo)?.is_none() {
-        first_pin(here, store, named)?;
+        first_pin(here, store, head, named)?;
     }
     let standing = standing(here, store, request.name.as_ref())?;
     complete(here, request, store, head, standing)
 }
 
 /// Holds the policy against the remote's default branch before it is pinned. Where that can't be read,
-/// what the person wrote into the work tree counts.
-fn first_pin(here: &Here, store: &Store, named: Option<Digest>) -> Result<(), Error> {
+/// what the person wrote into the work tree counts; what the checked-out commit put there is no
+/// person's word.
+fn first_pin(
+    here: &Here,
+    store: &Store,
+    head: ObjectId,
+    named: Option<Digest>,
+) -> Result<(), Error> {
+    let committed = || named::named_at(here, &store.repo, head).ok().flatten();
     match named::default_branch(here, store) {
-        Err(Error::NamesUnreadable { commit, source, .. }) if named.is_some() => {
+        Err(Error::NamesUnreadable { commit, source, .. })
+            if named.is_some() && named != committed() =>
+        {
             named::tell_unreadable(here, commit, &source);
         }
         compared => drop(compared?),

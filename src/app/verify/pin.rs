@@ -24,7 +24,9 @@ pub(super) fn check(
     if pins::pinned(&store.repo)?.is_some() {
         sources.push("this clone's own pin".to_owned());
     }
-    let default = remote_default(here, &store.repo).map(|(_, tip)| tip);
+    // Where none is known, none of the remote's branches speaks: it is said that nothing pins the policy.
+    let default = remote_default(here, &store.repo).ok().flatten();
+    let default = default.map(|(_, tip)| tip);
     let tips = branch_tips(store, &remote(here, store), None);
     let mut tips = default.into_iter().chain(tips);
     if let Some(tip) = tips.find(|tip| Some(*tip) != under) {

@@ -74,6 +74,10 @@ fn missing_or_refused(error: Error) -> CliError {
                 .hint(heal)
                 .hint("where the remote is right: `hangar init --new` takes its policy and writes it into hangar.toml")
         }
+        Error::NoDefaultBranch { remote, .. } => {
+            let set = format!("nothing was pinned; ask the remote: `git remote set-head {remote} --auto`, then run it again");
+            CliError::of(ExitStatus::Refused, error).hint(set)
+        }
         Error::NamesUnreadable { .. } => CliError::of(ExitStatus::Refused, error)
             .hint("nothing was pinned; it goes on when that file is mended and landed")
             .hint("or mend hangar.toml in the work tree, so that `[trust] repo` names the policy that an admin tells you, then `hangar init` pins it"),
