@@ -273,7 +273,15 @@ pub fn publish(here: &Here) -> Result<(), Error> {
         return Ok(());
     };
     let why = match exchange(here, store, &remote, true) {
-        Ok((_, report)) => report.not_pushed.map(|not| not.why),
+        Ok((_, report)) => {
+            let barred = report.unpublished.first().map(|name| {
+                format!(
+                    "what `{}` has in place of {name} can't be taken",
+                    shown_remote(&remote)
+                )
+            });
+            report.not_pushed.map(|not| not.why).or(barred)
+        }
         Err(error) => Some(with_causes(&error)),
     };
     if let Some(why) = why {

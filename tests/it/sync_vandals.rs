@@ -55,6 +55,37 @@ fn a_blob_in_place_of_a_task() {
 }
 
 #[test]
+fn what_stays_unpublished_beside_a_ref_that_can_not_be_taken_is_said() {
+    let (hub, first) = Hub::new();
+    hub.sync(&first).success();
+    set(&hub, "refs/hangar/policy", &object(&hub, "blob", b"x"));
+    let more = ["policy", "edit", "--set", "max_rounds=4"];
+    let changed = hub.env.hangar(&first, &more).success();
+    let said = format!("{}{}", changed.stdout, changed.stderr);
+    assert!(said.contains("not published"), "{changed}");
+    let report = hub.sync(&first).exits(1).json();
+    assert_eq!(
+        report["unpublished"],
+        serde_json::json!(["refs/hangar/policy"])
+    );
+    let ran = hub.env.hangar(&first, &["sync"]).exits(1);
+    assert!(ran.stdout.contains("not pushed 1 ref"), "{ran}");
+    // The way out that was told.
+    let out = "git push origin --delete refs/hangar/policy";
+    assert!(ran.stdout.contains(out), "{ran}");
+    hub.env.git(
+        &first,
+        &["push", "-q", "origin", "--delete", "refs/hangar/policy"],
+    );
+    let healed = hub.sync(&first).json();
+    assert_eq!(healed.get("unpublished"), None, "{healed}");
+    assert_eq!(
+        head(&hub, "refs/hangar/policy"),
+        hub.env.git(&first, &["rev-parse", "refs/hangar/policy"])
+    );
+}
+
+#[test]
 fn branches_that_look_like_ours() {
     for name in ["refs/hangar/policy", "hangar-state/policy"] {
         let branch = |hub: &Hub, _: &str| {

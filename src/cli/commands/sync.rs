@@ -120,6 +120,14 @@ fn text(view: &SyncView) -> String {
     }
     if let Some(why) = &view.not_pushed {
         lines.extend(not_pushed(view, why));
+    } else if let Some(name) = view.unpublished.first() {
+        let why = format!("what {} has in place of it can't be taken", view.remote);
+        lines.extend(not_pushed(view, &why));
+        lines.push(format!(
+            "hint: whoever may write there takes it away: `git push {} --delete {}`, then `hangar sync`",
+            escape::line(&view.remote),
+            escape::line(name)
+        ));
     }
     if lines.is_empty() {
         lines.push(format!("up to date with {}", escape::line(&view.remote)));

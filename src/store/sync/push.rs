@@ -55,6 +55,7 @@ pub(super) fn push(
     let here = store.repo.list_refs(store.layout.prefix())?;
     let here: Refs = here.into_iter().collect();
     let mut leases: Vec<(RefKind, Lease)> = Vec::new();
+    let mut barred = Vec::new();
     for (name, id) in &here {
         let at = there.refs.get(name).copied();
         let Some(kind) = store.layout.kind_of(name).filter(|_| at != Some(*id)) else {
@@ -66,6 +67,7 @@ pub(super) fn push(
             // What the remote has could not be taken, or somebody wrote here meanwhile: pushing
             // would drop it there.
             if report.leaves(name) {
+                barred.push(name.clone());
                 continue;
             }
             return Ok(Pushed::Race(format!("{name} moved meanwhile")));
@@ -87,6 +89,7 @@ pub(super) fn push(
     report.unpublished = names
         .filter_map(|lease| local.name_at(&lease.name, store.layout.place()))
         .filter(|name| !report.pushed.contains(name))
+        .chain(barred)
         .collect();
     // One that forbids everything, or is gone, lets nothing be deleted either.
     let gone = |not: &NotPushed| not.trouble.is_some();
