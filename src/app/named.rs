@@ -73,10 +73,21 @@ pub(super) fn default_branch(here: &Here, store: &Store) -> Result<bool, Error> 
 
 /// Says that the pin alone counts, because the file at a commit can't be read.
 pub(super) fn tell_unreadable(here: &Here, commit: ObjectId, why: &Error) {
+    let counts = "this clone goes by the policy that it has pinned";
+    tell(here, commit, counts, why);
+}
+
+/// Says that the work tree's word is taken, because the file at a commit can't be read.
+pub(super) fn tell_work_tree(here: &Here, commit: ObjectId, why: &Error) {
+    let counts = "the policy that the work tree's file names is pinned";
+    tell(here, commit, counts, why);
+}
+
+fn tell(here: &Here, commit: ObjectId, counts: &str, why: &Error) {
     here.notices.once(
         &format!("{}:{FILE}", commit.short()),
         &format!(
-            "{FILE} at {} can't be read, so this clone goes by the policy that it has pinned; mend and commit the file: {}",
+            "{FILE} at {} can't be read, so {counts}; mend and commit the file: {}",
             commit.short(),
             with_causes(why)
         ),

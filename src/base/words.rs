@@ -2,6 +2,13 @@
 
 use std::fmt::Display;
 
+/// The last line of a program's output that says something, cut to what fits into a message.
+pub fn last_line(output: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(output);
+    let line = text.lines().rev().find(|line| !line.trim().is_empty())?;
+    Some(line.trim().chars().take(200).collect())
+}
+
 /// A number with its word: `1 test`, `0 tests`, `2 criteria`. Every count that is printed goes
 /// through here.
 pub fn count<N>(number: N, one: &str, many: &str) -> String

@@ -6,6 +6,7 @@ use super::host::Host;
 use super::prepare::Prepared;
 use super::tools::Toolbox;
 use crate::base::redact::Secret;
+use crate::base::words;
 use crate::grade::adapter::{Adapter, adapter};
 use crate::grade::call::{Call, End, Hit, Layout, Left, Raw, Room, Visit};
 use crate::grade::suite::Suite;
@@ -105,9 +106,8 @@ impl Bench<'_> {
         if step.end == spec::End::Exited(0) {
             return Ok(Ok(()));
         }
-        let text = String::from_utf8_lossy(&step.stderr);
-        let line = text.lines().rev().find(|line| !line.trim().is_empty());
-        Ok(Err(line.unwrap_or("no output").chars().take(200).collect()))
+        let line = words::last_line(&step.stderr);
+        Ok(Err(line.unwrap_or_else(|| "no output".into())))
     }
 
     fn build_spec(&self, suite: &Suite) -> Spec {

@@ -115,7 +115,8 @@ fn a_clone_without_a_pin_takes_none_where_the_file_is_broken() {
     assert!(!pin(&ci));
     // The way out that was told.
     write(&ci.join("hangar.toml"), &good);
-    alone(&env, &ci, &["init"]).success();
+    let joined = alone(&env, &ci, &["init"]).success();
+    says(&joined, "the work tree's file names is pinned");
     assert!(pin(&ci));
     alone(&env, &ci, &["task", "list"]).success();
 }

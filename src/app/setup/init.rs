@@ -229,7 +229,7 @@ fn first_pin(
         Err(Error::NamesUnreadable { commit, source, .. })
             if named.is_some() && named != committed() =>
         {
-            named::tell_unreadable(here, commit, &source);
+            named::tell_work_tree(here, commit, &source);
         }
         compared => drop(compared?),
     }

@@ -123,10 +123,14 @@ fn text(view: &SyncView) -> String {
     } else if let Some(name) = view.unpublished.first() {
         let why = format!("what {} has in place of it can't be taken", view.remote);
         lines.extend(not_pushed(view, &why));
+        // The remote may keep its refs below another prefix than this clone.
+        let mut all = Prefix::ALL.into_iter();
+        let own = all.find_map(|prefix| name.strip_prefix(prefix.as_str()));
         lines.push(format!(
-            "hint: whoever may write there takes it away: `git push {} --delete {}`, then `hangar sync`",
+            "hint: whoever may write there takes it away: `git push {} --delete {}{}`, then `hangar sync`",
             escape::line(&view.remote),
-            escape::line(name)
+            view.prefix,
+            escape::line(own.unwrap_or(name))
         ));
     }
     if lines.is_empty() {

@@ -126,21 +126,13 @@ fn said(step: &StepOutcome) -> String {
         lines = errors(&step.stdout);
     }
     if lines.is_empty() {
-        lines = last(&step.stderr)
-            .or_else(|| last(&step.stdout))
+        lines = words::last_line(&step.stderr)
+            .or_else(|| words::last_line(&step.stdout))
             .into_iter()
             .collect();
     }
     let from = lines.len().saturating_sub(3);
     lines.get(from..).unwrap_or_default().join("; ")
-}
-
-fn last(bytes: &[u8]) -> Option<String> {
-    let text = String::from_utf8_lossy(bytes);
-    text.lines()
-        .rev()
-        .find(|line| !line.trim().is_empty())
-        .map(cut)
 }
 
 fn cut(line: &str) -> String {

@@ -1,6 +1,7 @@
 //! What pytest and unittest share: the interpreter, the lister, and reading records.
 
 use super::{Adapter, Missing, Proposal, Unlistable, python_imports};
+use crate::base::words;
 use crate::grade::call::{Call, End, Layout, Raw, Script, Tool};
 use crate::grade::frames::{self, Frame};
 use crate::grade::manifest::{Tree, has_extension};
@@ -333,15 +334,12 @@ fn no_runner(suite: &Suite, stderr: &str, runner: Option<&str>) -> Missing {
         };
     }
     Missing {
-        what: format!("the test runner does not start: {}", last_line(stderr)),
+        what: format!(
+            "the test runner does not start: {}",
+            words::last_line(stderr.as_bytes()).unwrap_or_default()
+        ),
         remedy: interpreter().remedy,
     }
-}
-
-/// The last line that says something, of a program's own words.
-fn last_line(stderr: &str) -> String {
-    let last = stderr.lines().rev().find(|line| !line.trim().is_empty());
-    last.unwrap_or_default().trim().chars().take(200).collect()
 }
 
 /// A base none of whose own test files can be loaded says nothing about hidden tests: what they
@@ -357,7 +355,7 @@ fn nothing_loads(suite: &Suite, frames: &frames::Frames, stderr: &str) -> Option
     };
     // Internal error and usage error: the runner itself stopped, for example in a conftest.py.
     if let Some(status @ (3 | 4)) = frames.status {
-        let last = last_line(stderr);
+        let last = words::last_line(stderr.as_bytes()).unwrap_or_default();
         return found(format!("the runner stops with status {status}: {last}"));
     }
     let files: BTreeSet<&str> = suite

@@ -2,6 +2,7 @@
 
 use super::Engine;
 use crate::base::process::{self, Output, Run};
+use crate::base::words;
 use crate::model::image::Image;
 use crate::sandbox::{Launcher, Unavailable};
 use std::ffi::OsString;
@@ -60,13 +61,6 @@ impl Client {
     pub(super) fn remove(&self, name: &str) {
         let _ = self.ask(&["rm", "--force", name]);
     }
-}
-
-/// The last line that a program wrote.
-pub(super) fn last_line(words: &[u8]) -> Option<String> {
-    let text = String::from_utf8_lossy(words);
-    let line = text.lines().rev().find(|line| !line.trim().is_empty())?;
-    Some(line.trim().to_owned())
 }
 
 /// The image that the user pinned.
@@ -146,5 +140,5 @@ fn failure(answer: Option<&Output>) -> Option<String> {
     if answer.status.success() {
         return None;
     }
-    Some(last_line(&answer.stderr).unwrap_or_else(|| answer.status.to_string()))
+    Some(words::last_line(&answer.stderr).unwrap_or_else(|| answer.status.to_string()))
 }

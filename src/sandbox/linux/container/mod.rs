@@ -11,6 +11,7 @@ use super::provider::Kind;
 use super::{OWN_PROGRAM, host};
 use crate::base::random;
 use crate::base::temp::Folder;
+use crate::base::words;
 use crate::sandbox::program::Program;
 use crate::sandbox::spec::{Outcome, Spec};
 use crate::sandbox::{Cancel, Error, Event, Launcher, Unavailable};
@@ -192,11 +193,11 @@ fn meet(
 
 /// The engine ended before the supervisor spoke. Its last words tell why.
 fn refused(provider: &'static str, child: &mut Child, status: &str) -> Unavailable {
-    let mut words = Vec::new();
+    let mut said = Vec::new();
     if let Some(stderr) = child.stderr.take() {
-        let _ = stderr.take(64 << 10).read_to_end(&mut words);
+        let _ = stderr.take(64 << 10).read_to_end(&mut said);
     }
-    let last = client::last_line(&words)
+    let last = words::last_line(&said)
         .unwrap_or_else(|| format!("it ended before the supervisor spoke ({status})"));
     Unavailable {
         provider,
