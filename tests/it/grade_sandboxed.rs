@@ -281,7 +281,7 @@ fn honest_patches_are_accepted_and_wrong_ones_are_not() {
 pub(crate) fn an_honest_patch_is_accepted_and_a_wrong_or_lying_one_is_not() {
     let [_, case] = grade_attacks_python::cases();
     let good = grade(&case, &[("calc.py", grade_attacks_python::GOOD)]);
-    assert_eq!(word(&good), "accepted", "{:?}", good.reasons);
+    assert_eq!(word(&good), "accepted", "{good:?}");
     let lie = format!(
         "import os, sys\nos.write(3, b'passed')\nprint('OK')\n{}",
         grade_attacks_python::WRONG

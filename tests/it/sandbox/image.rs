@@ -2,6 +2,7 @@
 //! imported without a registry.
 
 use super::support::text;
+use crate::grade_attacks_python;
 use hangar::base::process::{self, Run};
 use hangar::model::image::Image;
 use hangar::sandbox::toolchain;
@@ -9,7 +10,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 /// Its name; the number changes with what is in it.
-const NAME: &str = "localhost/hangar-test:4";
+const NAME: &str = "localhost/hangar-test:5";
 
 /// Programs that the tests' scripts call.
 const PROGRAMS: &str = "sh bash cat cp cut chmod chown chroot dd echo env false find grep head hostname id ln \
@@ -35,12 +36,10 @@ for name in $PROGRAMS; do
   [ -z "$path" ] || { add "$path"; libraries "$path"; }
 done
 libraries "$0"
-if [ -z "$TOOLS" ]; then
-  for path in /usr/bin/python3* /usr/lib/python3*; do
-    if [ -e "$path" ]; then cp -a "$path" "$root$(dirname "$path")"; fi
-  done
-fi
-for tool in ${TOOLS:-$root/usr}; do
+for path in /usr/bin/python3* /usr/lib/python3*; do
+  if [ -e "$path" ]; then cp -a "$path" "$root$(dirname "$path")"; fi
+done
+for tool in $TOOLS "$root/usr"; do
   find "$tool" -path '*/bin/python3*' -o -path '*/lib-dynload/*.so' | while read -r file; do libraries "$file"; done
 done
 tar -C "$root" -c .
@@ -88,10 +87,10 @@ fn make(engine: &str, format: &str) -> Image {
     found.parse().or_else(|_| id.parse()).unwrap()
 }
 
-/// Where Python is, if it lies outside `/usr` and so is shown from this machine.
+/// Where the tests' Python is, as far as it lies outside `/usr` and so is shown from this machine; one
+/// of `/usr` is in the image, since a virtual environment may be made of it.
 fn tools() -> String {
-    let python = process::find(Path::new("python3")).map(|python| toolchain::binds(&python));
-    let folders = python.unwrap_or_default().into_iter();
+    let folders = toolchain::binds(&grade_attacks_python::interpreter()).into_iter();
     let folders: Vec<_> = folders.map(|folder| folder.display().to_string()).collect();
     folders.join(" ")
 }
