@@ -240,7 +240,8 @@ impl Bench<'_> {
         self.spec(suite, apart(calls).next().unwrap_or_default())
     }
 
-    fn spec(&self, suite: &Suite, calls: &[Call]) -> Spec {
+    /// The sandbox for calls that share one.
+    pub(super) fn spec(&self, suite: &Suite, calls: &[Call]) -> Spec {
         let mut mounts = vec![Mount::Scratch {
             host: self.tree.to_owned(),
             inside: suite.layout.src.clone(),
@@ -378,7 +379,7 @@ fn stands(outcome: &Outcome, path: &[u8]) -> bool {
 
 /// A fault of the sandbox without the path it names: inside, names are chosen by the patch or are
 /// those of hidden tests.
-fn without_paths(error: Error) -> Error {
+pub(super) fn without_paths(error: Error) -> Error {
     match error {
         Error::Sandbox(sandbox::Error::Blocked { what, .. }) => Error::refused(
             format!("the tree stands in the way of the hidden tests: hangar cannot {what}"),

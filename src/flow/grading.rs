@@ -8,6 +8,7 @@ use super::host::Host;
 use super::leak::{self, Leak};
 use super::need;
 use super::prepare::{Reprepared, reprepare};
+use super::questions::Questions;
 use super::scratch::Scratch;
 use super::subject::Subject;
 use super::tools::Tooling;
@@ -31,6 +32,7 @@ use crate::sandbox::probe::State;
 use crate::store::Store;
 use crate::store::dossier::{Dossier, Held};
 use std::collections::{BTreeMap, BTreeSet};
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// How many ordinary tests run among the sentinels.
@@ -274,14 +276,13 @@ impl<'a> Stage<'a> {
         let expected: Vec<TestId> = self.opened.criteria.expected().into_iter().collect();
         let calls = framework.run(&self.suite, &expected);
         let probes = self.measured(&calls)?;
-        self.learn()?;
-        let bench = self.bench();
         self.host.stage(format!(
             "running {}",
             words::count(expected.len(), "hidden test", "hidden tests")
         ));
         let before = self.before();
-        let first = bench.run_checked(&self.suite, &calls, &before)?;
+        let first = self.suite(&calls, &before)?;
+        let bench = self.bench();
         let report = framework.read(&self.suite, &expected, &first.calls);
         let (sentinels, second) = self.sentinels(&bench, &expected, &before)?;
         let (company, third) = self.company(&bench, &report, &before)?;
@@ -307,19 +308,31 @@ impl<'a> Stage<'a> {
         Ok((judgement, probes, first.wall))
     }
 
-    /// Asks the base what the framework compares patched trees with.
-    fn learn(&mut self) -> Result<(), Error> {
+    /// Runs the suite. Beside it, base and graded tree are asked what the framework compares: questions
+    /// take a part of a second, in sandboxes of their own.
+    fn suite(&mut self, calls: &[Call], before: &BTreeMap<Vec<u8>, Digest>) -> Result<Ran, Error> {
         let framework = adapter(self.plan.framework);
-        let calls = framework.ask_base(&self.suite);
-        if calls.is_empty() {
-            return Ok(());
+        let questions = framework.ask(&self.suite);
+        if questions.is_empty() {
+            return self.bench().run_checked(&self.suite, calls, before);
         }
         let ground = Ground::new(self.host, self.store, self.base, self.plan)?;
-        let ran = ground
-            .bench(self.host, self.plan)
-            .run(&self.suite, &calls)?;
-        framework.learn(&mut self.suite, &ran.calls);
-        Ok(())
+        let (bench, base) = (self.bench(), ground.bench(self.host, self.plan));
+        let asked =
+            [&base, &bench].map(|bench| Questions::new(bench, &self.suite, questions.clone()));
+        let (ran, answers) = thread::scope(|scope| {
+            let asked = asked.map(|questions| scope.spawn(|| questions.answers()));
+            let ran = bench.run_checked(&self.suite, calls, before);
+            let answered = asked.map(|thread| match thread.join() {
+                Ok(answers) => answers,
+                Err(panic) => std::panic::resume_unwind(panic),
+            });
+            (ran, answered)
+        });
+        let ran = ran?;
+        let [base, graded] = answers;
+        framework.learn(&mut self.suite, &base?, &graded?);
+        Ok(ran)
     }
 
     fn sentinels(

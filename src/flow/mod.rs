@@ -21,6 +21,7 @@ pub mod need;
 pub mod pairing;
 pub mod prepare;
 pub mod project;
+mod questions;
 pub mod scratch;
 pub mod sealing;
 pub mod stage;

@@ -6,7 +6,7 @@
 mod crates;
 mod names;
 
-pub use crates::Crates;
+pub use crates::{Crates, Meanings};
 
 use crate::grade::protect::Globs;
 use crate::model::plan::Framework;
@@ -80,8 +80,8 @@ pub struct Project {
     /// Whether the repository itself holds a `node_modules` at its root.
     pub tracks_node_modules: bool,
     /// What cargo says of each package with tests, by its folder, once it was asked
-    /// ([`crate::grade::adapter::Adapter::learn`]). The inner `None`: it could not tell.
-    pub crates: Option<BTreeMap<String, Option<Crates>>>,
+    /// ([`crate::grade::adapter::Adapter::learn`]).
+    pub crates: Option<BTreeMap<String, Meanings>>,
 }
 
 impl Project {

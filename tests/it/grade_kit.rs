@@ -133,10 +133,17 @@ impl Bench {
         ids
     }
 
-    /// Asks the base, which is laid, what patched trees are compared with.
-    fn learn(&mut self) {
-        let done = Self::execute_all(self.adapter().ask_base(&self.suite));
-        self.adapter().learn(&mut self.suite, &done);
+    /// Asks the base and a patched tree what the adapter compares.
+    fn learn(&mut self, patch: &[File<'_>]) {
+        let ask = |patch: &[File<'_>]| {
+            let questions = self.adapter().ask(&self.suite);
+            if !questions.is_empty() {
+                self.lay(patch, true);
+            }
+            Self::execute_all(questions)
+        };
+        let (base, graded) = (ask(&[]), ask(patch));
+        self.adapter().learn(&mut self.suite, &base, &graded);
     }
 
     /// Runs tests and reads what they left.
@@ -263,7 +270,6 @@ impl Case<'_> {
         (self.tune)(&mut bench.suite);
         bench.lay(&[], true);
         bench.list();
-        bench.learn();
         let criteria = Criteria::parse(self.map.as_bytes(), &["c1".parse().unwrap()]).unwrap();
         (bench, criteria)
     }
@@ -274,7 +280,7 @@ impl Case<'_> {
         let judgement = if let Some(provider) = evidence_attacks::recorded() {
             grade_sandboxed::grade_in(&provider, self, patch)
         } else {
-            self.grade_with(|bench, ids, make| {
+            self.grade_with(patch, |bench, ids, make| {
                 bench.lay(patch, true);
                 (bench.finish(ids, make(&bench.suite)), true)
             })
@@ -287,9 +293,11 @@ impl Case<'_> {
     /// the same.
     pub(crate) fn grade_with(
         &self,
+        patch: &[File<'_>],
         mut run: impl FnMut(&Bench, &[TestId], &dyn Fn(&Suite) -> Vec<Call>) -> (RunReport, bool),
     ) -> Judgement {
-        let (bench, criteria) = self.bench();
+        let (mut bench, criteria) = self.bench();
+        bench.learn(patch);
         let adapter = bench.adapter();
         let expected: Vec<TestId> = criteria.expected().into_iter().collect();
         let (suite, intact) = run(&bench, &expected, &|suite| adapter.run(suite, &expected));

@@ -259,7 +259,7 @@ pub(crate) fn grade_in(name: &str, case: &Case<'_>, patch: &[File<'_>]) -> Judge
         image: image::of(name),
     };
     let provider = provider(name, &launcher).unwrap();
-    case.grade_with(|bench, ids, make| {
+    case.grade_with(patch, |bench, ids, make| {
         bench.lay(patch, false);
         run(provider.as_ref(), bench, ids, make)
     })

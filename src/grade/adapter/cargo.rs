@@ -4,13 +4,13 @@
 //! libtest of a stable toolchain prints text only, from the process under test. What makes up for
 //! it: the binary was built from the sealed file (cargo's JSON names the source), is the same for
 //! every test (its SHA-256, taken before each run), lists exactly the tests that stand in the
-//! source, and text, exit status and the records of the shell around it agree. Before a package is
-//! built, and on the base, cargo says what each crate name in it means.
+//! source, and text, exit status and the records of the shell around it agree. Cargo says what each
+//! crate name in a package means, on the base and in the graded tree, apart from what is built.
 
 use super::libtest;
 use super::{Adapter, Listing, Missing, Proposal, Unlistable, rust_scan};
 use crate::grade::call::{Call, End, Layout, Raw, Room, Script, Tool};
-use crate::grade::manifest::{Crates, Tree};
+use crate::grade::manifest::{Crates, Meanings, Tree};
 use crate::grade::report::{Builder, Fault, RunReport};
 use crate::grade::suite::Suite;
 use crate::model::outcome::{TestId, Verdict};
@@ -24,9 +24,10 @@ use std::time::Duration;
 pub(super) struct Cargo;
 
 const SCRIPT: &str = "step.sh";
-/// Modes of the script.
+/// The mode of the script that builds.
 const BUILD: &str = "build";
-const GRAPH: &str = "graph";
+/// How long cargo may take to read manifests.
+const ASKING: Duration = Duration::from_secs(120);
 
 /// A sealed file that is an integration test target.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -134,16 +135,7 @@ impl Adapter for Cargo {
     }
 
     fn preflight(&self, suite: &Suite) -> Vec<Call> {
-        let mut argv: Vec<OsString> = vec![
-            suite.tools.path("cargo").into(),
-            "metadata".into(),
-            "--offline".into(),
-            "--format-version=1".into(),
-        ];
-        argv.extend(choices(&suite.plan.options).map(OsString::from));
-        let mut call = suite.call(argv, &[], Duration::from_secs(120));
-        environment(suite, &mut call);
-        vec![call]
+        vec![metadata(suite, ASKING)]
     }
 
     fn read_preflight(&self, suite: &Suite, calls: &[(Call, Raw)]) -> Vec<Missing> {
@@ -168,7 +160,7 @@ impl Adapter for Cargo {
         missing
     }
 
-    fn ask_base(&self, suite: &Suite) -> Vec<Call> {
+    fn ask(&self, suite: &Suite) -> Vec<Call> {
         let targets = suite.files.iter().filter_map(|file| target(&file.path));
         let packages: BTreeSet<String> = targets.map(|target| target.package).collect();
         packages
@@ -177,8 +169,9 @@ impl Adapter for Cargo {
             .collect()
     }
 
-    fn learn(&self, suite: &mut Suite, calls: &[(Call, Raw)]) {
-        let crates = calls.iter().map(|(call, raw)| {
+    fn learn(&self, suite: &mut Suite, base: &[(Call, Raw)], graded: &[(Call, Raw)]) {
+        let mut crates: BTreeMap<String, Meanings> = BTreeMap::new();
+        for (call, raw) in base {
             let text = String::from_utf8_lossy(&raw.stderr);
             // What the patch adds, nothing is known of.
             let is_new = text.contains("manifest path `") && text.contains("` does not exist");
@@ -187,9 +180,13 @@ impl Adapter for Cargo {
             } else {
                 told(suite, raw)
             };
-            (package_of(suite, call), told)
-        });
-        suite.project.crates = Some(crates.collect());
+            crates.entry(package_of(suite, call)).or_default().base = told;
+        }
+        for (call, raw) in graded {
+            let meanings = crates.entry(package_of(suite, call)).or_default();
+            meanings.graded = told(suite, raw);
+        }
+        suite.project.crates = Some(crates);
     }
 
     fn list(&self, suite: &Suite) -> Result<Listing, Unlistable> {
@@ -231,8 +228,8 @@ impl Adapter for Cargo {
         }
     }
 
-    /// Each package in a sandbox of its own: what cargo says that names mean there, the build, then for
-    /// each target its list and each test. Code of one package decides nothing about another.
+    /// Each package in a sandbox of its own: the build, then for each target its list and each test. Code
+    /// of one package decides nothing about another.
     fn run(&self, suite: &Suite, ids: &[TestId]) -> Vec<Call> {
         let targets = targets_of(suite, ids);
         let mut packages: BTreeMap<&str, Vec<&Target>> = BTreeMap::new();
@@ -242,8 +239,7 @@ impl Adapter for Cargo {
         let timeout = suite.share(ids.len());
         let mut calls = Vec::new();
         for (part, (package, targets)) in packages.iter().enumerate() {
-            // Nothing of the patch runs between the two.
-            let mut own = vec![graph(suite, package), build(suite, package, targets)];
+            let mut own = vec![build(suite, package, targets)];
             for target in targets {
                 own.push(step(suite, target, &[], &["--list"], suite.share(1)));
             }
@@ -274,16 +270,13 @@ impl Adapter for Cargo {
         for (call, raw) in calls.iter().filter(|(call, _)| is(call, BUILD)) {
             built.add(suite, call, raw, &targets, &mut builder);
         }
+        for fault in replaced(suite, &targets, &built) {
+            builder.fault(fault);
+        }
         let mut lists: BTreeMap<&str, usize> = BTreeMap::new();
         for (call, raw) in calls {
             builder.limits(raw);
             if is(call, BUILD) {
-                continue;
-            }
-            if is(call, GRAPH) {
-                if let Some(fault) = compare(suite, call, raw, &targets, &built) {
-                    builder.fault(fault);
-                }
                 continue;
             }
             let Some(target) = target_of(suite, call, &targets) else {
@@ -376,23 +369,11 @@ fn told(suite: &Suite, raw: &Raw) -> Option<Crates> {
     Crates::read(&raw.stdout, &suite.layout.src)
 }
 
-/// Compares what names mean with what they mean in the base, where that was asked.
-fn compare(
-    suite: &Suite,
-    call: &Call,
-    raw: &Raw,
-    targets: &[Target],
-    built: &libtest::Built,
-) -> Option<Fault> {
-    let known = suite.project.crates.as_ref()?;
-    let package = package_of(suite, call);
-    let mut own = targets.iter().filter(|target| target.package == package);
-    if !own.any(|target| built.of(target).is_some()) {
-        // A build that failed fails its tests, whatever names mean.
-        return None;
-    }
-    let (Some(Some(base)), Some(now)) = (known.get(&package), told(suite, raw)) else {
-        return Some(Fault::Names);
+/// Where names mean other code in the graded tree than on the base, if that was asked. A package whose
+/// build failed fails its tests, whatever names mean.
+fn replaced(suite: &Suite, targets: &[Target], built: &libtest::Built) -> Vec<Fault> {
+    let Some(known) = &suite.project.crates else {
+        return Vec::new();
     };
     // Helpers of the tests may lie anywhere.
     let texts = suite
@@ -400,8 +381,21 @@ fn compare(
         .iter()
         .filter_map(|file| std::str::from_utf8(file.text.expose()).ok());
     let words = texts.flat_map(rust_scan::words).collect();
-    now.replaces(base, &package, &suite.project.declared, &words)
-        .then_some(Fault::Replaced)
+    let built = targets
+        .iter()
+        .filter(|target| built.of(target).is_some())
+        .map(|target| target.package.as_str());
+    let packages: BTreeSet<&str> = built.collect();
+    let fault = |package: &str| match known.get(package) {
+        Some(Meanings {
+            base: Some(base),
+            graded: Some(graded),
+        }) => graded
+            .replaces(base, package, &suite.project.declared, &words)
+            .then_some(Fault::Replaced),
+        _ => Some(Fault::Names),
+    };
+    packages.into_iter().filter_map(fault).collect()
 }
 
 /// Where the JSON of a package's build is kept between the steps.
@@ -421,15 +415,21 @@ fn script(suite: &Suite, mode: &str, package: &str) -> Vec<OsString> {
 
 /// Asks cargo what crate names mean in a package, with what the plan's options choose.
 fn graph(suite: &Suite, package: &str) -> Call {
-    let mut argv = script(suite, GRAPH, package);
-    argv.push(suite.tools.path("cargo").into());
-    argv.extend(["metadata", "--offline", "--format-version=1"].map(OsString::from));
-    argv.push("--manifest-path".into());
-    argv.push(suite.inside(package).join("Cargo.toml").into());
-    argv.extend(choices(&suite.plan.options).map(OsString::from));
-    let mut call = suite.call(argv, &[], suite.timeout().min(Duration::from_secs(120)));
-    environment(suite, &mut call);
+    let mut call = metadata(suite, suite.timeout().min(ASKING));
+    call.argv.push("--manifest-path".into());
+    let manifest = suite.inside(package).join("Cargo.toml");
+    call.argv.push(manifest.into());
     call.dir = suite.inside(package);
+    call
+}
+
+/// Asks cargo what it makes of the manifests, with what the plan's options choose.
+fn metadata(suite: &Suite, timeout: Duration) -> Call {
+    let mut argv: Vec<OsString> = vec![suite.tools.path("cargo").into()];
+    argv.extend(["metadata", "--offline", "--format-version=1"].map(OsString::from));
+    argv.extend(choices(&suite.plan.options).map(OsString::from));
+    let mut call = suite.call(argv, &[], timeout);
+    environment(suite, &mut call);
     call
 }
 

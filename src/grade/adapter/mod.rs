@@ -133,13 +133,14 @@ pub trait Adapter: Sync {
         Vec::new()
     }
 
-    /// Calls on the untouched base whose answers [`Adapter::read`] compares a patched tree with.
-    fn ask_base(&self, _suite: &Suite) -> Vec<Call> {
+    /// Questions that are asked of the untouched base and of the graded tree, each in a fresh copy with
+    /// the sealed files in it; none of them runs the tree's code.
+    fn ask(&self, _suite: &Suite) -> Vec<Call> {
         Vec::new()
     }
 
-    /// What the base is, from the answers to [`Adapter::ask_base`].
-    fn learn(&self, _suite: &mut Suite, _calls: &[(Call, Raw)]) {}
+    /// What [`Adapter::read`] compares: the answers to [`Adapter::ask`] of the base and of the graded tree.
+    fn learn(&self, _suite: &mut Suite, _base: &[(Call, Raw)], _graded: &[(Call, Raw)]) {}
 
     /// How the tests of the sealed files are listed.
     fn list(&self, suite: &Suite) -> Result<Listing, Unlistable>;

@@ -12,6 +12,15 @@ use std::path::Path;
 /// Crates of the compiler, which a dependency of that name hides.
 const COMPILER: [&str; 5] = ["std", "core", "alloc", "test", "proc_macro"];
 
+/// What crate names mean in a package. `None`: cargo could not tell.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Meanings {
+    /// On the base.
+    pub base: Option<Crates>,
+    /// In the graded tree.
+    pub graded: Option<Crates>,
+}
+
 /// The packages of a tree and what they call each other.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Crates {

@@ -1,4 +1,3 @@
-# graph RECORD PROGRAM ARGUMENT…   runs cargo and prints what it says
 # build RECORD PROGRAM ARGUMENT…   runs cargo in the package's folder, keeps and prints its JSON
 # run RECORD SOURCE ARGUMENT…      runs the executable that was built from SOURCE
 # Standard input holds the mark of our records; descriptor 3 takes them. Neither is open in what is
@@ -27,14 +26,6 @@ keep() { cp "$1" "$2"; }
 
 # cargo may bring a lock file up to date; the tree under test stays as it was.
 restore() { cmp -s "$1" "$2" || cat "$2" >"$1"; }
-
-if [ "$mode" = graph ]; then
-  locks keep
-  "$@"
-  status=$?
-  locks restore
-  exit "$status"
-fi
 
 if [ "$mode" = build ]; then
   locks keep
