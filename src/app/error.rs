@@ -54,10 +54,12 @@ pub enum Error {
     /// A file.
     #[error(transparent)]
     File(#[from] files::Error),
-    /// A repository without a commit.
-    #[error("this repository has no commit yet")]
+    /// A repository without a commit, or one with none at HEAD.
+    #[error("{}", if *.elsewhere { "HEAD names a branch that is not there" } else { "this repository has no commit yet" })]
     Unborn {
-        /// What makes the first commit here.
+        /// Whether other branches have commits.
+        elsewhere: bool,
+        /// What gives HEAD a commit.
         remedies: Vec<String>,
     },
     /// A file that was named can't be read.

@@ -302,7 +302,10 @@ fn partner(here: &Here, store: &Store) -> Result<Option<String>, Error> {
         chosen => chosen?,
     };
     let known = format!("{}policy", sync::tracking(&remote));
-    if here.offline || store.repo.read_ref(&known)?.is_none() {
+    // What a remote showed stays when it is removed; an address needs no remote.
+    let is_name = remote.chars().all(|c| !matches!(c, '/' | ':'));
+    let is_gone = is_name && !store.repo.remote_names().contains(&remote);
+    if here.offline || is_gone || store.repo.read_ref(&known)?.is_none() {
         return Ok(None);
     }
     Ok(Some(remote))

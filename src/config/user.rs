@@ -153,7 +153,11 @@ fn read_harness(
     if let (Some(program), Some(value)) = (command.first(), section.get("command"))
         && !Path::new(program).is_absolute()
     {
-        return Err(section.bad("command", value, "begins with the program's absolute path"));
+        return Err(section.bad(
+            "command",
+            value,
+            "must begin with the program's absolute path",
+        ));
     }
     Ok(HarnessSettings {
         kind: section.string("kind")?.unwrap_or_else(|| name.to_owned()),

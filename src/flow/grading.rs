@@ -111,7 +111,10 @@ pub fn examine(
         ));
     }
     if !touched.is_empty() {
-        let reason = format!("the patch changes {} protected paths", touched.len());
+        let reason = format!(
+            "the patch changes {}",
+            words::count(touched.len(), "protected path", "protected paths")
+        );
         return Ok(Findings::refused(reason, touched, None, started));
     }
     let stage = Stage::new(host, store, opened, subject, &plan, &protection)?;
@@ -286,18 +289,14 @@ impl<'a> Stage<'a> {
         let report = framework.read(&self.suite, &expected, &first.calls);
         let (sentinels, second) = self.sentinels(&bench, &expected, &before)?;
         let (company, third) = self.company(&bench, &report, &before)?;
-        let ran = || {
-            [Some(&first), second.as_ref(), third.as_ref()]
-                .into_iter()
-                .flatten()
-        };
+        let ran = || [&first].into_iter().chain(&second).chain(&third);
         let judgement = judge::judge(&Evidence {
             criteria: &self.opened.criteria,
             base: &self.opened.base,
             plan: self.plan,
             ceiling: framework.ceiling(),
             suite: &report,
-            sentinels: sentinels.as_ref(),
+            sentinels: &sentinels,
             company: company.as_deref(),
             touched: 0,
             trust: probes.trust(),
@@ -335,23 +334,30 @@ impl<'a> Stage<'a> {
         Ok(ran)
     }
 
+    /// The sentinels alone in a process that tests would share, where what learns from the first answer that
+    /// it is compared with lets them pass; then among a random sample. Empty where there are none.
     fn sentinels(
         &self,
         bench: &Bench<'_>,
         expected: &[TestId],
         before: &BTreeMap<Vec<u8>, Digest>,
-    ) -> Result<(Option<RunReport>, Option<Ran>), Error> {
+    ) -> Result<(Vec<RunReport>, Vec<Ran>), Error> {
         let sentinels = self.opened.criteria.sentinels();
         if sentinels.is_empty() {
-            return Ok((None, None));
+            return Ok((Vec::new(), Vec::new()));
         }
-        let mut ids: Vec<TestId> = sentinels.to_vec();
-        ids.extend(shuffled(expected).into_iter().take(SAMPLE));
-        let ids = shuffled(&ids);
-        let calls = bench.adapter().run(&self.suite, &ids);
-        let ran = bench.run_checked(&self.suite, &calls, before)?;
-        let report = bench.adapter().read(&self.suite, &ids, &ran.calls);
-        Ok((Some(report), Some(ran)))
+        let sample = shuffled(expected).into_iter().take(SAMPLE);
+        let among: Vec<TestId> = sentinels.iter().cloned().chain(sample).collect();
+        let alone = bench.adapter().shares_process();
+        let alone = alone.then(|| shuffled(sentinels));
+        let (mut reports, mut all) = (Vec::new(), Vec::new());
+        for ids in alone.into_iter().chain([shuffled(&among)]) {
+            let calls = bench.adapter().run(&self.suite, &ids);
+            let ran = bench.run_checked(&self.suite, &calls, before)?;
+            reports.push(bench.adapter().read(&self.suite, &ids, &ran.calls));
+            all.push(ran);
+        }
+        Ok((reports, all))
     }
 
     /// The sentinels again, behind every test of the suite that shares a process with them. A patch

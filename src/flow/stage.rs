@@ -373,8 +373,10 @@ fn next_round(dossier: &Dossier, manifest: Digest, settings: &Acceptance) -> Nex
     if let Some(accepted) = firm.iter().find(|grade| grade.value().accepted) {
         return deliver(dossier, last, Some(accepted.digest()));
     }
-    // A void grade is repeated once; void again costs a round like a failure.
-    let settled = firm.first().copied().or_else(|| own.get(1));
+    // A void grade is repeated once; void again costs a round like a failure. A sentinel that passed is no
+    // accident of the machine: another try would be another chance for the forger.
+    let forged = own.iter().find(|grade| grade.value().is_forged());
+    let settled = firm.first().copied().or(forged).or_else(|| own.get(1));
     let Some(settled) = settled else {
         return Next::Grade {
             manifest,

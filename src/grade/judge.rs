@@ -28,8 +28,9 @@ pub struct Evidence<'a> {
     pub ceiling: Verdict,
     /// The whole suite, without the sentinels.
     pub suite: &'a RunReport,
-    /// The sentinels among a sample of the others. `None`: not run.
-    pub sentinels: Option<&'a RunReport>,
+    /// The sentinels, first in a process that tests share and among a sample of the others. Empty: not
+    /// run.
+    pub sentinels: &'a [RunReport],
     /// The sentinels behind tests of the suite, each run in one process. `None`: every test of this
     /// framework is a process of its own.
     pub company: Option<&'a [RunReport]>,
@@ -50,6 +51,9 @@ impl<'a> Evidence<'a> {
         self.company.into_iter().flatten()
     }
 }
+
+/// How a sentinel must end.
+const ASSERTED: Outcome = Outcome::Failed(FailureClass::Assertion);
 
 /// Why a grade says nothing.
 #[derive(
@@ -203,19 +207,16 @@ fn void(
     if !evidence.tree_intact {
         voids.push(Void::TreeChanged);
     }
-    let sentinel_run = evidence.sentinels;
     let passed = |id: &TestId| {
-        [Some(evidence.suite), sentinel_run]
-            .into_iter()
-            .flatten()
-            .chain(evidence.company())
-            .any(|run| run.outcomes.get(id) == Some(&Outcome::Passed))
+        let runs = [evidence.suite].into_iter().chain(evidence.sentinels);
+        let mut runs = runs.chain(evidence.company());
+        runs.any(|run| run.outcomes.get(id) == Some(&Outcome::Passed))
     };
     if evidence.criteria.sentinels().iter().any(passed) {
         voids.push(Void::Forged);
     }
     let mut faults: BTreeSet<Fault> = evidence.suite.faults.clone();
-    faults.extend(sentinel_run.iter().flat_map(|run| &run.faults));
+    faults.extend(evidence.sentinels.iter().flat_map(|run| &run.faults));
     // A test that can't be run in company lowers the verdict and no more.
     let in_company = evidence.company().flat_map(|run| &run.faults);
     faults.extend(in_company.filter(|fault| !matches!(fault, Fault::Absent(_))));
@@ -230,7 +231,7 @@ fn void(
     if !faults.is_empty() {
         voids.push(Void::Sources);
     }
-    let again = sentinel_run.into_iter().chain(evidence.company());
+    let again = evidence.sentinels.iter().chain(evidence.company());
     if again
         .filter(|run| !run.cut)
         .any(|run| differs(evidence.suite, run, expected))
@@ -268,8 +269,7 @@ fn verdict(evidence: &Evidence<'_>) -> Verdict {
     if verdict == Verdict::Crosschecked {
         let sentinels = evidence.criteria.sentinels();
         let caught = sentinels.iter().any(|id| held(evidence, id));
-        let agree =
-            evidence.suite.is_sound() && evidence.sentinels.is_some_and(RunReport::is_sound);
+        let agree = evidence.suite.is_sound() && evidence.sentinels.iter().all(RunReport::is_sound);
         let met =
             evidence.company.is_some() && evidence.company().all(|run| is_met(run, sentinels));
         if !caught || !agree || !met {
@@ -285,8 +285,7 @@ fn verdict(evidence: &Evidence<'_>) -> Verdict {
 
 /// Whether sentinels held behind the tests that were to run before them.
 fn is_met(run: &RunReport, sentinels: &[TestId]) -> bool {
-    let asserted = Outcome::Failed(FailureClass::Assertion);
-    let held = |id: &TestId| run.outcomes.get(id) == Some(&asserted);
+    let held = |id: &TestId| run.outcomes.get(id) == Some(&ASSERTED);
     run.is_sound() && !run.cut && sentinels.iter().any(held)
 }
 
@@ -323,9 +322,9 @@ fn tests_hold(
             .filter(|(count, _)| *count > 0)
             .map(|(count, reason)| reason(count)),
     );
-    let runs = [Some(evidence.suite), evidence.sentinels];
+    let runs = [evidence.suite].into_iter().chain(evidence.sentinels);
     // Also where every test passed: another machine, whose bounds end a process, would see it fail.
-    let hits = runs.into_iter().flatten().flat_map(|run| &run.hits);
+    let hits = runs.flat_map(|run| &run.hits);
     let hits: BTreeSet<Hit> = hits.copied().collect();
     reasons.extend(hits.into_iter().map(Reason::Limit));
     names
@@ -365,12 +364,12 @@ fn tests(evidence: &Evidence<'_>, expected: &BTreeSet<TestId>) -> Vec<TestResult
     let named = evidence.criteria.named().into_iter();
     named
         .map(|(alias, id)| {
-            let run = if expected.contains(&id) {
-                Some(evidence.suite)
+            let outcome = if expected.contains(&id) {
+                evidence.suite.outcomes.get(&id)
             } else {
-                evidence.sentinels
+                sentinel(evidence, &id)
             };
-            let (outcome, class) = match run.and_then(|run| run.outcomes.get(&id)) {
+            let (outcome, class) = match outcome {
                 Some(Outcome::Passed) => (TestOutcome::Passed, None),
                 Some(Outcome::Failed(class)) => (TestOutcome::Failed, Some(*class)),
                 Some(Outcome::Environment) => (TestOutcome::Failed, Some(FailureClass::Error)),
@@ -406,10 +405,18 @@ fn counts(evidence: &Evidence<'_>, expected: &BTreeSet<TestId>) -> GradeCounts {
     counts
 }
 
+/// How a sentinel ended: the first run that it did not end in as it must is what counts, company included.
+fn sentinel<'a>(evidence: &Evidence<'a>, id: &TestId) -> Option<&'a Outcome> {
+    let outcomes = evidence.sentinels.iter().map(|run| run.outcomes.get(id));
+    // It is not in each process of those.
+    let company = evidence.company().filter_map(|run| run.outcomes.get(id));
+    let passed = company.filter(|outcome| **outcome == Outcome::Passed);
+    let outcomes: Vec<Option<&Outcome>> = outcomes.chain(passed.map(Some)).collect();
+    let odd = outcomes.iter().find(|outcome| **outcome != Some(&ASSERTED));
+    odd.or(outcomes.first()).copied().flatten()
+}
+
 /// Whether a sentinel failed by assertion, as it must.
-fn held(evidence: &Evidence<'_>, sentinel: &TestId) -> bool {
-    let outcome = evidence
-        .sentinels
-        .and_then(|run| run.outcomes.get(sentinel));
-    outcome == Some(&Outcome::Failed(FailureClass::Assertion))
+fn held(evidence: &Evidence<'_>, id: &TestId) -> bool {
+    sentinel(evidence, id) == Some(&ASSERTED)
 }

@@ -69,6 +69,18 @@ pub struct Grade {
     pub test: Vec<TestResult>,
 }
 
+impl Grade {
+    /// Whether a sentinel passed: no implementation can make that happen.
+    pub fn is_forged(&self) -> bool {
+        let passed = |test: &TestResult| test.outcome == TestOutcome::Passed;
+        self.void
+            && self
+                .test
+                .iter()
+                .any(|test| test.alias.is_sentinel() && passed(test))
+    }
+}
+
 /// What was graded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

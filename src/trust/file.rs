@@ -149,19 +149,28 @@ pub fn read_private(path: &Path) -> Result<Secret, KeyFileError> {
     if !meta.is_file() || meta.len() > MAX_FILE as u64 {
         return Err(malformed());
     }
-    let mode = meta.mode() & 0o777;
-    if meta.uid() == rustix::process::getuid().as_raw() && mode & 0o077 != 0 {
-        return Err(KeyFileError::Permissions {
-            path: path.to_owned(),
-            mode,
-        });
-    }
     // One allocation: growing would leave copies of the key behind.
     let mut bytes = Vec::with_capacity(MAX_FILE + 32);
     let read = file.take(MAX_FILE as u64).read_to_end(&mut bytes);
     let secret = Secret::new(bytes);
     read.map_err(io)?;
+    let mode = meta.mode() & 0o777;
+    let is_ours = meta.uid() == rustix::process::getuid().as_raw();
+    // Anybody may read what is no private key.
+    if is_ours && mode & 0o077 != 0 && is_private(secret.expose()) {
+        return Err(KeyFileError::Permissions {
+            path: path.to_owned(),
+            mode,
+        });
+    }
     Ok(secret)
+}
+
+/// Whether a file holds a private key in any of the armours that `ssh-keygen` and age write.
+fn is_private(bytes: &[u8]) -> bool {
+    let marks: [&[u8]; 2] = [b"PRIVATE KEY", b"AGE-SECRET-KEY-"];
+    let holds = |mark: &[u8]| bytes.windows(mark.len()).any(|part| part == mark);
+    marks.into_iter().any(holds)
 }
 
 /// What the file says in clear.

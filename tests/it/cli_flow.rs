@@ -191,6 +191,26 @@ fn a_rejection_asks_for_another_version_and_decides_only_on_what_was_shown() {
     let card = place.json("review", &["review", "KAN-1"], 0);
     let digest = card["manifest"].as_str().unwrap();
     place.refused(&["reject", "KAN-1"], 2, "--reason");
+    place.refused(
+        &["sealed", "show", "KAN-1", "--version", "7"],
+        2,
+        "no sealed version 7",
+    );
+    place.refused(
+        &["grade", "KAN-1", "--version", "7", "--dry-run"],
+        2,
+        "no sealed version 7",
+    );
+    place.refused(
+        &["grade", "KAN-1", "--provider", "odd", "--dry-run"],
+        2,
+        "called `odd`",
+    );
+    place.refused(
+        &["review", "KAN-1", "--file", "odd"],
+        2,
+        "no sealed file `odd`",
+    );
     // Nobody to type the six characters.
     place.refused(&["approve", "KAN-1"], 6, "needs a terminal");
     place.refused(&["approve", "KAN-1", "--yes"], 6, "needs a terminal");
@@ -213,6 +233,17 @@ fn a_rejection_asks_for_another_version_and_decides_only_on_what_was_shown() {
         0,
     );
     assert_eq!(decided["action"], "reject");
+    assert_eq!(decided["already"], false);
+    let again = [
+        "reject",
+        "KAN-1",
+        "--reason",
+        "negative numbers",
+        "--digest",
+        digest,
+    ];
+    let ran = place.env.hangar(&place.dir, &again).success();
+    assert!(ran.stdout.starts_with("rejected already"), "{ran}");
     let task = place.task();
     assert_eq!(
         (&task["next"], &task["versions"][0]["decision"]),

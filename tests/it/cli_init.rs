@@ -128,6 +128,26 @@ fn a_repository_without_a_commit_is_told_what_to_do() {
 }
 
 #[test]
+fn a_head_without_a_commit_beside_branches_is_told_to_take_one() {
+    let env = TestEnv::new();
+    let dir = env.repo("repo", &[]);
+    env.git(&dir, &["branch", "-m", "main", "trunk"]);
+    env.git(&dir, &["symbolic-ref", "HEAD", "refs/heads/gone"]);
+    for command in ["init", "doctor"] {
+        let ran = env.hangar(&dir, &[command]).exits(3);
+        let said = ran.to_string();
+        assert!(
+            said.contains("HEAD names a branch that is not there"),
+            "{ran}"
+        );
+        assert!(said.contains("git switch trunk"), "{ran}");
+        assert!(!said.contains("--allow-empty"), "{ran}");
+    }
+    env.git(&dir, &["switch", "-q", "trunk"]);
+    env.hangar(&dir, &["init"]).success();
+}
+
+#[test]
 fn without_a_key_init_offers_one_and_never_takes_it_for_granted() {
     let env = TestEnv::without_key();
     let dir = env.repo("repo", &[]);

@@ -7,6 +7,7 @@ use hangar::grade::call::Hit;
 use hangar::grade::judge::{Evidence, Judgement, Reason, Void, judge};
 use hangar::grade::report::{Fault, RunReport};
 use hangar::model::criteria::Criteria;
+use hangar::model::grade::TestOutcome;
 use hangar::model::manifest::BaseStatus;
 use hangar::model::outcome::{FailureClass, Outcome, TestId, Trust, Verdict};
 use hangar::model::plan::{Framework, Plan};
@@ -24,7 +25,7 @@ struct World {
     plan: Plan,
     ceiling: Verdict,
     suite: RunReport,
-    sentinels: Option<RunReport>,
+    sentinels: Vec<RunReport>,
     company: Option<Vec<RunReport>>,
     touched: usize,
     trust: Trust,
@@ -65,7 +66,10 @@ impl World {
                 ("guard", Outcome::Passed),
                 ("skip", Outcome::Skipped),
             ]),
-            sentinels: Some(report(&[("fix", Outcome::Passed), ("s", ASSERTED)])),
+            sentinels: vec![
+                report(&[("s", ASSERTED)]),
+                report(&[("fix", Outcome::Passed), ("s", ASSERTED)]),
+            ],
             company: Some(vec![report(&[("fix", Outcome::Passed), ("s", ASSERTED)])]),
             touched: 0,
             trust: Trust::Sealed,
@@ -82,7 +86,7 @@ impl World {
             plan: &self.plan,
             ceiling: self.ceiling,
             suite: &self.suite,
-            sentinels: self.sentinels.as_ref(),
+            sentinels: &self.sentinels,
             company: self.company.as_deref(),
             touched: self.touched,
             trust: self.trust,
@@ -102,7 +106,7 @@ impl World {
 fn set(name: &str, outcome: Outcome) -> Judgement {
     World::with(|world| {
         world.suite.outcomes.insert(id(name), outcome);
-        world.sentinels = Some(report(&[("s", ASSERTED)]));
+        world.sentinels = vec![report(&[("s", ASSERTED)])];
         world.company = Some(Vec::new());
     })
 }
@@ -169,7 +173,7 @@ fn every_contradiction_is_void_in_either_run() {
             world.suite.faults.insert(fault);
         });
         let sentinels = World::with(|world| {
-            world.sentinels.as_mut().unwrap().faults.insert(fault);
+            world.sentinels.last_mut().unwrap().faults.insert(fault);
         });
         for judgement in [suite, sentinels] {
             assert_eq!(judgement.void, Some(Void::Sources), "{fault}");
@@ -191,7 +195,7 @@ fn changed_tests_or_tree_are_void() {
 #[test]
 fn a_sentinel_that_passes_shows_forged_outcomes() {
     let judgement = World::with(|world| {
-        let run = world.sentinels.as_mut().unwrap();
+        let run = world.sentinels.last_mut().unwrap();
         run.outcomes.insert(id("s"), Outcome::Passed);
     });
     assert_eq!(judgement.void, Some(Void::Forged));
@@ -199,17 +203,46 @@ fn a_sentinel_that_passes_shows_forged_outcomes() {
 }
 
 #[test]
+fn a_sentinel_that_passed_in_any_run_is_told_as_passed() {
+    let pass: [fn(&mut World); 3] = [
+        |world| {
+            let run = &mut world.sentinels[0];
+            run.outcomes.insert(id("s"), Outcome::Passed);
+        },
+        |world| {
+            let run = &mut world.sentinels[1];
+            run.outcomes.insert(id("s"), Outcome::Passed);
+        },
+        |world| {
+            let run = &mut world.company.as_mut().unwrap()[0];
+            run.outcomes.insert(id("s"), Outcome::Passed);
+        },
+    ];
+    let told = |judgement: &Judgement| {
+        let row = judgement.tests.iter().find(|row| row.alias.is_sentinel());
+        (row.unwrap().outcome, judgement.counts.sentinels_held)
+    };
+    for pass in pass {
+        let judgement = World::with(pass);
+        assert_eq!(judgement.void, Some(Void::Forged));
+        assert_eq!(told(&judgement), (TestOutcome::Passed, 0));
+    }
+    let honest = World::with(|_| {});
+    assert_eq!(told(&honest), (TestOutcome::Failed, 1));
+}
+
+#[test]
 fn crosschecked_needs_a_sentinel_that_failed_by_assertion() {
     for outcome in [Outcome::Failed(FailureClass::Error), Outcome::Skipped] {
         let judgement = World::with(|world| {
-            let run = world.sentinels.as_mut().unwrap();
+            let run = world.sentinels.last_mut().unwrap();
             run.outcomes.insert(id("s"), outcome);
         });
         assert_eq!(judgement.verdict, Verdict::Report);
         assert!(!judgement.accepted);
     }
     let judgement = World::with(|world| {
-        world.sentinels = None;
+        world.sentinels.clear();
         world.plan.verdict = Verdict::Report;
     });
     assert_eq!(judgement.verdict, Verdict::Report);
@@ -304,7 +337,7 @@ fn an_adapter_or_a_sandbox_can_only_lower_the_verdict() {
 #[test]
 fn a_test_that_ends_differently_beside_the_sentinels_is_void() {
     let judgement = World::with(|world| {
-        let run = world.sentinels.as_mut().unwrap();
+        let run = world.sentinels.last_mut().unwrap();
         run.outcomes.insert(id("fix"), ASSERTED);
     });
     assert_eq!(judgement.void, Some(Void::Unstable));
@@ -322,7 +355,7 @@ fn a_limit_is_a_fail_and_not_void() {
     let killed = World::with(|world| {
         world.suite.hits.insert(Hit::Memory);
         world.suite.outcomes.insert(id("fix"), ASSERTED);
-        world.sentinels = Some(report(&[("s", ASSERTED)]));
+        world.sentinels = vec![report(&[("s", ASSERTED)])];
         world.company = Some(Vec::new());
     });
     assert_eq!(
@@ -399,7 +432,7 @@ proptest! {
             _ => None,
         };
         let judgement = World::with(|world| {
-            world.sentinels = Some(report(&[("s", ASSERTED)]));
+            world.sentinels = vec![report(&[("s", ASSERTED)])];
             world.company = Some(Vec::new());
             for (name, word) in ["fix", "new", "guard", "skip"].iter().zip(&words) {
                 match outcome(*word) {

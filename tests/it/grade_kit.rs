@@ -301,11 +301,17 @@ impl Case<'_> {
         let adapter = bench.adapter();
         let expected: Vec<TestId> = criteria.expected().into_iter().collect();
         let (suite, intact) = run(&bench, &expected, &|suite| adapter.run(suite, &expected));
-        let mut sample = expected.clone();
-        sample.extend(criteria.sentinels().iter().cloned());
-        sample.rotate_right(1);
-        let sentinels = (!criteria.sentinels().is_empty())
-            .then(|| run(&bench, &sample, &|suite| adapter.run(suite, &sample)).0);
+        // Where a sentinel could be bent by the tests before it, they come before it.
+        let sample = [&expected[..], criteria.sentinels()].concat();
+        let mut orders = vec![sample];
+        if adapter.shares_process() {
+            orders.push(criteria.sentinels().to_vec());
+        }
+        orders.retain(|_| !criteria.sentinels().is_empty());
+        let sentinels: Vec<RunReport> = orders
+            .iter()
+            .map(|ids| run(&bench, ids, &|suite| adapter.run(suite, ids)).0)
+            .collect();
         let passed = |outcome: &Outcome| matches!(outcome, Outcome::Passed | Outcome::Skipped);
         let fine = suite.is_sound() && suite.outcomes.values().all(passed);
         let before: Vec<TestId> = expected.iter().filter(|_| fine).cloned().collect();
@@ -328,7 +334,7 @@ impl Case<'_> {
             plan: &bench.suite.plan,
             ceiling: bench.adapter().ceiling(),
             suite: &suite,
-            sentinels: sentinels.as_ref(),
+            sentinels: &sentinels,
             company: company.as_deref(),
             touched: 0,
             trust: Trust::Sealed,

@@ -112,6 +112,13 @@ fn what_a_retired_key_signed_stays_and_what_it_signs_later_has_no_effect() {
     let why = one["why"].as_str().unwrap();
     assert!(why.contains("was retired in policy version 3"), "{why}");
     assert_eq!(parted.title(), "Before");
+    let sheet = parted.alice(&["verify", &parted.task]).stdout;
+    assert!(
+        sheet.contains("each with a good signature; what 1 event asked for had no effect"),
+        "{sheet}"
+    );
+    let all = parted.alice(&["verify", "--all"]).stdout;
+    assert!(all.contains("1 note: `hangar verify"), "{all}");
     // alice goes on after it: nothing is lost with the refused event.
     let edit = ["task", "edit", &parted.task, "--title", "Hers"];
     parted.alice(&edit).success();

@@ -52,6 +52,24 @@ fn edits_apart_are_joined_and_every_clone_sees_the_same() {
 }
 
 #[test]
+fn a_remote_that_was_removed_is_asked_for_nothing() {
+    let (hub, first) = Hub::new();
+    hub.task(&first, "Shared");
+    hub.sync(&first).success();
+    hub.env.git(&first, &["remote", "remove", "origin"]);
+    let ran = hub.env.hangar(&first, &["inbox"]).success();
+    assert!(!ran.stderr.contains("origin"), "{ran}");
+    // One that is there and does not answer is said.
+    let nowhere = ["remote", "add", "origin", "/nowhere/at/all"];
+    hub.env.git(&first, &nowhere);
+    let ran = hub.env.hangar(&first, &["inbox"]).success();
+    assert!(
+        ran.stderr.contains("`origin` was not asked for news"),
+        "{ran}"
+    );
+}
+
+#[test]
 fn two_clones_make_the_same_join_of_the_same_heads() {
     let (hub, first) = Hub::new();
     let task = hub.task(&first, "Shared");

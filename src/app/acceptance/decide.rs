@@ -156,8 +156,14 @@ pub(super) fn fits(digest: Digest, named: &str) -> Result<bool, Error> {
     Ok(digest.begins_with(named))
 }
 
-/// The approval of this person that counts already, where nothing is left for them to sign.
-pub fn approved_already(here: &Here, pending: &Pending) -> Result<Option<Decided>, Error> {
+/// The decision of this person that counts already, where nothing is left for them to sign: an approval,
+/// or a rejection with this very reason.
+pub fn decided_already(
+    here: &Here,
+    pending: &Pending,
+    action: Action,
+    reason: &str,
+) -> Result<Option<Decided>, Error> {
     let store = here.store()?;
     let dossier = store.dossier(&pending.id)?;
     let seal = choose(&dossier, None)?;
@@ -171,13 +177,16 @@ pub fn approved_already(here: &Here, pending: &Pending) -> Result<Option<Decided
     };
     decide::may_decide(&actor, task)?;
     let next = stage::next_now(&store, &dossier);
-    let approvals = stage::usable(&dossier, seal.digest(), store.clock.now());
-    let own = approvals
+    let decisions = match action {
+        Action::Approve => stage::usable(&dossier, seal.digest(), store.clock.now()),
+        Action::Reject => dossier.decisions_on(seal.digest(), action).collect(),
+    };
+    let own = decisions
         .into_iter()
-        .find(|held| held.document.actor.name() == actor.name());
+        .find(|held| held.document.actor.name() == actor.name() && held.value().reason == reason);
     Ok(own.map(|held| Decided {
         id: pending.id.clone(),
-        action: Action::Approve,
+        action,
         manifest: pending.manifest,
         version: pending.version,
         decision: held.digest(),

@@ -1,6 +1,7 @@
 //! `hangar grade`: the sealed grade of any patch.
 
 use super::machine::{Watch, host};
+use super::pick::numbered;
 use crate::app::{Error, Here};
 use crate::flow;
 use crate::flow::stage::{self, Decision, Next};
@@ -182,40 +183,26 @@ fn choose<'a>(
             Decision::Approved(_)
         )
     };
-    let found = if let Some(version) = wanted.version {
-        dossier
-            .seals
-            .iter()
-            .find(|seal| seal.value().version == version)
-    } else {
-        let live: Vec<_> = live.collect();
-        let of_approved = live.iter().rev().find(|seal| approved(seal)).copied();
-        of_approved.or_else(|| {
-            if wanted.dry_run {
-                live.last().copied()
-            } else {
-                None
-            }
-        })
-    };
+    if let Some(version) = wanted.version {
+        return numbered(dossier, version);
+    }
+    let live: Vec<_> = live.collect();
+    let of_approved = live.iter().rev().find(|seal| approved(seal)).copied();
+    let newest = || live.last().copied().filter(|_| wanted.dry_run);
+    let found = of_approved.or_else(newest);
     found.ok_or_else(|| {
-        match wanted.version {
-            Some(version) => flow::Error::refused(
-                format!("the task has no sealed version {version}"),
-                "see `hangar sealed list`",
-            ),
-            None if matches!(stage::next_now(store, dossier), Next::Blocked(_)) => {
-                let id = dossier.id().short();
-                flow::Error::refused(
-                    "documents about the hidden tests contradict each other",
-                    format!("see `hangar task show {id}`, then `hangar adjudicate`"),
-                )
-            }
-            None => flow::Error::refused(
-                "no version of the hidden tests is approved",
-                "see `hangar review`; --dry-run may use one that is not approved",
-            ),
+        if matches!(stage::next_now(store, dossier), Next::Blocked(_)) {
+            let id = dossier.id().short();
+            return flow::Error::refused(
+                "documents about the hidden tests contradict each other",
+                format!("see `hangar task show {id}`, then `hangar adjudicate`"),
+            )
+            .into();
         }
+        flow::Error::refused(
+            "no version of the hidden tests is approved",
+            "see `hangar review`; --dry-run may use one that is not approved",
+        )
         .into()
     })
 }

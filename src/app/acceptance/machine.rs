@@ -77,10 +77,10 @@ fn choose(named: Option<&str>, image: Option<Image>) -> Result<Box<dyn Provider>
                 .iter()
                 .map(|one| one.name())
                 .collect();
-            flow::Error::missing(
-                format!("there is no sandbox provider called `{name}` in this version"),
-                format!("choose one of {}", known.join(", ")),
-            )
+            Error::invalid(format!(
+                "there is no sandbox provider called `{name}` in this version; choose one of {}",
+                known.join(", ")
+            ))
         })?;
         provider.check().map_err(sandbox::Error::from)?;
         return Ok(provider);

@@ -61,20 +61,25 @@ fn named(waiting: &[Dossier]) -> String {
 
 /// A version by number, or the newest that counts.
 pub(super) fn choose(dossier: &Dossier, version: Option<u32>) -> Result<&Held<Manifest>, Error> {
-    let found = match version {
-        Some(version) => dossier
-            .seals
-            .iter()
-            .find(|seal| seal.value().version == version),
-        None => dossier
-            .seals
-            .iter()
-            .rfind(|seal| !dossier.is_aside(seal.digest())),
-    };
+    if let Some(version) = version {
+        return numbered(dossier, version);
+    }
+    let mut seals = dossier.seals.iter();
+    let newest = seals.rfind(|seal| !dossier.is_aside(seal.digest()));
+    newest.ok_or_else(|| {
+        let what = "the task has no sealed tests yet";
+        flow::Error::refused(what, "see `hangar task show`").into()
+    })
+}
+
+/// A version by number.
+pub(super) fn numbered(dossier: &Dossier, version: u32) -> Result<&Held<Manifest>, Error> {
+    let mut seals = dossier.seals.iter();
+    let found = seals.find(|seal| seal.value().version == version);
     found.ok_or_else(|| {
-        let what = version.map_or("the task has no sealed tests yet".to_owned(), |version| {
-            format!("the task has no sealed version {version}")
-        });
-        flow::Error::refused(what, "see `hangar sealed list` and `hangar task show`").into()
+        Error::invalid(format!(
+            "the task has no sealed version {version}; `hangar sealed list {}` shows those it has",
+            dossier.id().short()
+        ))
     })
 }

@@ -241,11 +241,9 @@ fn shown(opened: &Opened, wanted: &Wanted) -> Result<Vec<Shown>, Error> {
     }
     let one = |path: &String| {
         opened.payload.file(path).map(text).ok_or_else(|| {
-            flow::Error::refused(
-                format!("there is no sealed file `{path}`"),
-                "the card lists the files",
-            )
-            .into()
+            Error::invalid(format!(
+                "there is no sealed file `{path}`; the card lists the files"
+            ))
         })
     };
     wanted.files.iter().map(one).collect()

@@ -84,15 +84,19 @@ fn repository(here: &Here, repo: &Repository) -> Check {
             "`git fetch --unshallow`",
         ),
         Ok(Some(_)) => Check::ok("repository", detail),
-        Ok(None) => Check::not(
-            State::Missing,
-            "repository",
-            format!("{detail} has no commit yet"),
-            match unborn(here, repo) {
-                Error::Unborn { remedies } => remedies.join("; "),
+        Ok(None) => {
+            let error = unborn(here, repo);
+            let remedy = match &error {
+                Error::Unborn { remedies, .. } => remedies.join("; "),
                 _ => String::new(),
-            },
-        ),
+            };
+            Check::not(
+                State::Missing,
+                "repository",
+                format!("{detail}: {error}"),
+                remedy,
+            )
+        }
         Err(error) => missing("repository", &error, ""),
     }
 }

@@ -297,6 +297,22 @@ fn complete(
 /// A repository without a commit, and what makes one there.
 pub(crate) fn unborn(here: &Here, repo: &Repository) -> Error {
     let git = here.git();
+    let branches = |prefix: &str| repo.list_refs(prefix).unwrap_or_default().into_iter();
+    let own = branches("refs/heads/").map(|(name, _)| name.replacen("refs/heads/", "", 1));
+    // `refs/remotes/origin/main` is checked out as `main`.
+    let theirs = branches("refs/remotes/").filter_map(|(name, _)| {
+        let branch = name.splitn(4, '/').nth(3)?;
+        (branch != "HEAD").then(|| branch.to_owned())
+    });
+    if let Some(branch) = own.chain(theirs).next() {
+        return Error::Unborn {
+            elsewhere: true,
+            remedies: vec![format!(
+                "check one out: `{git} switch {}`",
+                shell_word(Path::new(&branch))
+            )],
+        };
+    }
     let remedies = match repo.work_tree() {
         None => vec![
             format!(
@@ -314,7 +330,10 @@ pub(crate) fn unborn(here: &Here, repo: &Repository) -> Error {
             "make one: `{git} commit --allow-empty -m \"Begin\"`"
         )],
     };
-    Error::Unborn { remedies }
+    Error::Unborn {
+        elsewhere: false,
+        remedies,
+    }
 }
 
 fn holds_files(work_tree: &Path) -> bool {

@@ -48,7 +48,7 @@ pub(super) fn run(context: &Context, args: &ApproveArgs) -> Result<ExitStatus, C
     }
     let here = context.here();
     let pending = decide::pending(&here, args.task.task.as_deref(), args.digest.as_deref())?;
-    if let Some(before) = decide::approved_already(&here, &pending)? {
+    if let Some(before) = decide::decided_already(&here, &pending, Action::Approve, "")? {
         tell(context, &before, "approved already");
         return Ok(ExitStatus::Done);
     }

@@ -123,8 +123,8 @@ fn provider(provider: &ProviderView, verbose: bool, out: &mut Vec<String>) {
     if probes.provider == "none" {
         out.push(format!("{heading}: isolates nothing"));
         out.push(
-            "  programs would run as you, with your files and your network; there is nothing to \
-             measure, and it is used only where you name it"
+            "  programs would run as you, with your files and your network. It can't show a tree \
+             elsewhere or keep hidden tests in memory, so it runs no agent and no grade"
                 .into(),
         );
         return;

@@ -37,6 +37,11 @@ pub(super) fn run(context: &Context, args: &RejectArgs) -> Result<ExitStatus, Cl
     crate::cli::watch::protect();
     let here = context.here();
     let pending = decide::pending(&here, args.task.task.as_deref(), args.digest.as_deref())?;
+    let before = decide::decided_already(&here, &pending, Action::Reject, &args.reason)?;
+    if let Some(before) = before {
+        tell(context, &before, "rejected already");
+        return Ok(ExitStatus::Done);
+    }
     let ask = &mut context.passphrase();
     let decided = decide::decide(&here, &pending, Action::Reject, &args.reason, ask)?;
     tell(context, &decided, "rejected");

@@ -19,7 +19,7 @@ Examples:
 Without a criteria.json in the folder, tests that no --map names are guards or tests of no \
 criterion in particular. With tap these are the tests that a run on the base reports; give all others \
 in a criteria.json. A sentinel lies in a file of its own, and fails on the base by an \
-assertion. Let it call existing code that the task changes: with cargo, go, ctest, tap and exec each test is a \
+assertion. Let it call existing code that the task changes, with inputs that no test uses: with cargo, go, ctest, tap and exec each test is a \
 process of its own, and a sentinel meets the patch only by calling it.";
 
 /// Seal hidden tests that a person wrote

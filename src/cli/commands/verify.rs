@@ -221,6 +221,13 @@ fn line(report: &Report, out: &mut Vec<String>) {
         escape::line(title)
     ));
     out.extend(report.faults.iter().map(fault));
+    if !report.notes.is_empty() {
+        out.push(format!(
+            "      {}: `hangar verify {}` shows what",
+            count(report.notes.len(), "note", "notes"),
+            report.task.short()
+        ));
+    }
     // Delivered, and not in this clone.
     let mut away = report.links.iter().filter(|link| {
         let unseen = (link.name, link.state) == (LinkName::Delivery, LinkState::NotChecked);

@@ -37,7 +37,7 @@ fn missing_or_refused(error: Error) -> CliError {
                 error.hint(format!("left out: {reason}"))
             })
         }
-        Error::Unborn { remedies } => {
+        Error::Unborn { remedies, .. } => {
             let remedies = remedies.clone();
             let error = CliError::of(ExitStatus::Missing, error);
             remedies.into_iter().fold(error, CliError::hint)

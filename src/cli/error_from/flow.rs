@@ -42,7 +42,7 @@ impl From<Error> for CliError {
             Error::Interrupted => Self::of(ExitStatus::Interrupted, error)
                 .hint("run it again: it goes on from what is recorded"),
             Error::Decrypt(_) => Self::of(ExitStatus::Missing, error)
-                .hint("an admin can add you as a recipient: `hangar sealed reseal`"),
+                .hint("members of the policy get it by `hangar sealed reseal TASK`, run by who can open it; who is no member asks an admin for `hangar policy add`"),
             Error::Recipient {
                 ref holder,
                 is_grader,

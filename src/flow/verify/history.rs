@@ -133,13 +133,19 @@ pub(super) fn check(case: &Case<'_>, sheet: &mut Sheet) -> Result<(), Error> {
         + dossier.decisions.len()
         + dossier.runs.len()
         + dossier.grades.len();
-    sheet.close(
-        Documents,
-        format!(
-            "{}, each signed by who may sign it",
-            words::count(count, "document", "documents")
+    let count = words::count(count, "document", "documents");
+    let records = dossier.history.records.iter();
+    let idle = records
+        .filter(|record| record.refused.iter().any(Option::is_some))
+        .count();
+    let signed = match idle {
+        0 => format!("{count}, each signed by who may sign it"),
+        _ => format!(
+            "{count}, each with a good signature; what {} asked for had no effect, as noted",
+            words::count(idle, "event", "events")
         ),
-    );
+    };
+    sheet.close(Documents, signed);
     pending(case, sheet);
     hidden(case, sheet)?;
     refused(case, sheet);

@@ -140,6 +140,10 @@ impl<R: JsRunner> Adapter for Js<R> {
         vec![Self::start(suite, ids, &files, None)]
     }
 
+    fn shares_process(&self) -> bool {
+        R::ONE_PROCESS
+    }
+
     fn company(
         &self,
         suite: &Suite,

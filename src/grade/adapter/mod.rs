@@ -158,6 +158,11 @@ pub trait Adapter: Sync {
     /// Calls that run these tests, in order, in one file tree.
     fn run(&self, suite: &Suite, ids: &[TestId]) -> Vec<Call>;
 
+    /// Whether one process runs tests of several files, in the order in which they are asked for.
+    fn shares_process(&self) -> bool {
+        false
+    }
+
     /// Calls that run the sentinels behind `before`, tests of the suite that passed or were skipped:
     /// each in a process in which the code under test was loaded and called as those tests do it, so
     /// that what it does to its process meets a sentinel. Each tested file is met by each sentinel.

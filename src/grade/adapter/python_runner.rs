@@ -121,6 +121,10 @@ impl<R: PythonRunner> Adapter for R {
         vec![call(self, suite, "run", ids, &python::files_of(ids))]
     }
 
+    fn shares_process(&self) -> bool {
+        true
+    }
+
     // One process loads every file before the first test runs, and runs tests in the order that is
     // asked for: the sentinels come last.
     fn company(

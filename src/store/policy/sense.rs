@@ -1,6 +1,7 @@
 //! What no new version may do although its signatures would suffice.
 
 use super::step::members_keys;
+use crate::base::words;
 use crate::model::policy::Policy;
 use crate::store::Error;
 use std::collections::BTreeSet;
@@ -13,7 +14,8 @@ pub(super) fn check(policy: &Policy) -> Result<(), Error> {
     let needed = root.thresholds.root.max(1) as usize;
     if root_people.len() < needed {
         return wrong(format!(
-            "{needed} people would have to sign a new root.toml, and only {} would have a root key",
+            "{} would have to sign a new root.toml, and only {} would have a root key",
+            words::count(needed, "person", "people"),
             root_people.len()
         ));
     }
@@ -24,7 +26,8 @@ pub(super) fn check(policy: &Policy) -> Result<(), Error> {
     let needed = root.thresholds.members.max(1) as usize;
     if able.len() < needed {
         return wrong(format!(
-            "{needed} people would have to sign a new members.toml, and only {} could",
+            "{} would have to sign a new members.toml, and only {} could",
+            words::count(needed, "person", "people"),
             able.len()
         ));
     }
