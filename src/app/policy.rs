@@ -163,11 +163,13 @@ pub struct AcceptanceView {
     pub swap_exposed: bool,
 }
 
-/// The version in force.
+/// The version in force; while rivals are undecided, the last one before them, in every clone.
 pub fn show(here: &Here) -> Result<PolicyView, Error> {
     let store = here.store()?;
-    let mut view = view(&store.policy.repo(), store.policy.newest())?;
-    let entries = store.policy.newest().members.reduced.iter();
+    let agreed = store.policy.agreed().next_back();
+    let agreed = agreed.unwrap_or_else(|| store.policy.newest());
+    let mut view = view(&store.policy.repo(), agreed)?;
+    let entries = agreed.members.reduced.iter();
     view.reduced.extend(entries.map(|entry| ReducedView {
         key: entry.key.clone(),
         principal: entry.principal.clone(),
@@ -180,7 +182,7 @@ pub fn show(here: &Here) -> Result<PolicyView, Error> {
             .push(proposal_view(&store, &proposal, &needs)?);
     }
     view.rivals = rivals(&store.policy);
-    view.set_aside = rivals::set_aside(&store.policy);
+    view.set_aside = rivals::set_aside(&store.policy, agreed);
     Ok(view)
 }
 
@@ -309,12 +311,12 @@ pub struct PolicyVersion {
     pub changes: Vec<String>,
 }
 
-/// Every version with what it changed.
+/// Every version with what it changed, up to undecided rivals.
 pub fn log(here: &Here) -> Result<PolicyLog, Error> {
     let store = here.store()?;
     let mut versions = Vec::new();
     let mut before: Option<&Policy> = None;
-    for policy in store.policy.versions() {
+    for policy in store.policy.agreed() {
         versions.push(PolicyVersion {
             version: policy.reference.version,
             digest: policy.reference.digest,
@@ -327,11 +329,12 @@ pub fn log(here: &Here) -> Result<PolicyLog, Error> {
         before = Some(policy);
     }
     versions.reverse();
+    let newest = before.unwrap_or_else(|| store.policy.newest());
     Ok(PolicyLog {
         repo: store.policy.repo(),
         versions,
         rivals: rivals(&store.policy),
-        set_aside: rivals::set_aside(&store.policy),
+        set_aside: rivals::set_aside(&store.policy, newest),
     })
 }
 

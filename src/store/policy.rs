@@ -165,6 +165,13 @@ impl PolicyHistory {
         chain.map(|place| &self.all[*place].policy)
     }
 
+    /// The versions of the chain, oldest first, as every clone sees them that has the same documents:
+    /// while rivals are undecided, those before them.
+    pub fn agreed(&self) -> impl DoubleEndedIterator<Item = &Policy> {
+        let agreed = self.selection.agreed.iter();
+        agreed.map(|place| &self.all[*place].policy)
+    }
+
     /// Who signed a version.
     pub fn signers(&self, digest: Digest) -> BTreeSet<Principal> {
         let place = self.places.get(&digest);

@@ -67,9 +67,9 @@ pub(in crate::app) fn rivals(policy: &PolicyHistory) -> Vec<RivalsView> {
     .collect()
 }
 
-/// Versions that the newest one has set aside.
-pub(super) fn set_aside(policy: &PolicyHistory) -> Vec<SetAsideView> {
-    let entries = policy.newest().members.rival.iter();
+/// Versions that `newest` has set aside.
+pub(super) fn set_aside(policy: &PolicyHistory, newest: &Policy) -> Vec<SetAsideView> {
+    let entries = newest.members.rival.iter();
     let view = |entry: &Rival| {
         Some(SetAsideView {
             version: policy.version(entry.digest)?.reference.version,

@@ -53,6 +53,8 @@ impl fmt::Display for Rivals {
 pub(super) struct Selection {
     /// Places of the versions of the chain, first to newest.
     pub(super) chain: Vec<usize>,
+    /// Those of them that stand whichever rival will.
+    pub(super) agreed: Vec<usize>,
     /// Places of the ends that nothing settles.
     pub(super) ends: Vec<usize>,
     /// Where it is undecided.
@@ -86,6 +88,7 @@ pub(super) fn select(all: &[Version], pinned: Option<usize>) -> Selection {
     let shown = if seen.is_empty() { &open } else { &seen };
     Selection {
         chain: common(shown),
+        agreed: common(&open),
         ends: open.iter().filter_map(|one| one.last().copied()).collect(),
         rivals: rivals(all, &open),
     }
@@ -218,6 +221,7 @@ mod tests {
         // What a clone saw first goes on being shown, and the other is named all the same.
         let seen = select(&versions(&fork), Some(2));
         assert_eq!((seen.chain.as_slice(), seen.rivals.len()), (&[0, 2][..], 1));
+        assert_eq!(seen.agreed, [0]);
         // A fork on one side of a fork is named too.
         let nested = [&fork[..], &[(Some(1), &[], 0), (Some(1), &[], 0)]].concat();
         stands(&nested, &[0], 2);
