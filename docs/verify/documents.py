@@ -65,7 +65,7 @@ def tree(oid, *how):  # name -> mode, object
     rows = (row.split(b"\t", 1) for row in git("ls-tree", "-z", *how, named(oid)).split(b"\0") if row)
     return {name.decode(errors="surrogateescape"): tuple(meta.decode().split()[::2]) for meta, name in rows}
 
-def commits(ref):  # with their files, parents first, without joins
+def commits(ref):  # with their files, parents first, without those that hold nothing
     tip = R.refs.get(R.prefix + ref)
     found = git("rev-list", "--topo-order", "--reverse", tip + "^{commit}").decode().split() if tip else []
     return [(one, tree(one)) for one in found if tree(one)]

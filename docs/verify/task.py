@@ -51,7 +51,7 @@ def commits(ref):  # what each holds, oldest first
     heads = git(f"rev-list --reverse refs/{ref}").decode().split()
     odd = [path for oid in heads for path in tree(oid, *FILES[1:]) if path[:7] != "result/"]
     decided(not odd and not git(f"rev-list --merges refs/{ref}"), f"joins or odd files on {ref}")
-    return [tree(oid, "100644", "040000") for oid in heads]
+    return [files for oid in heads if (files := tree(oid, "100644", "040000"))]
 
 def signed(data, signature, namespace, key):
     with tempfile.TemporaryDirectory() as scratch:
@@ -69,7 +69,7 @@ def documents(folder, name):  # by digest, oldest first
     for ref in [ref for ref in REFS if ref.startswith(f"hangar/{folder}/{TASK}")]:
         for files in commits(ref):
             data = files.get(f"{name}.toml", b"")
-            decided(files and "reseal.toml" not in files and digest(data) not in found, ref)
+            decided("reseal.toml" not in files and digest(data) not in found, ref)
             doc = parse(data)
             own = base64.b32encode(sha256(data).digest()).decode().lower().strip("=")
             who = POLICY[doc.signer.policy.digest][doc.signer.key]

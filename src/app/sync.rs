@@ -14,7 +14,7 @@ use crate::model::object_id::ObjectId;
 use crate::model::reduction::Why;
 use crate::store::layout::{Layout, Prefix};
 use crate::store::remotes::Readers;
-use crate::store::sync::{self, Loss, NotApplied, Report, Wanted};
+use crate::store::sync::{self, Loss, NotApplied, NotPushed, Report, Wanted};
 use crate::store::{self, Store};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -60,6 +60,9 @@ pub struct SyncView {
     /// What came and was not applied.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub not_applied: Vec<NotAppliedView>,
+    /// Commits that came, hold nothing and join nothing; they mean nothing.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub empty: Vec<EmptyView>,
     /// Refs that this version does not know; they are left alone.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub unknown: Vec<String>,
@@ -84,7 +87,7 @@ pub struct LossView {
     /// Its name.
     #[serde(rename = "ref")]
     pub name: String,
-    /// `deleted`, `rolled-back` or `rewritten`.
+    /// `deleted`, `rolled-back`, `rewritten` or `replaced`.
     pub what: LossKind,
     /// Whether this sync put it back.
     pub healed: bool,
@@ -100,6 +103,18 @@ pub enum LossKind {
     RolledBack,
     /// The ref shows another history.
     Rewritten,
+    /// The ref shows something else, without any document of hangar.
+    Replaced,
+}
+
+/// A commit that holds nothing and joins nothing: somebody put it on top of a ref.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct EmptyView {
+    /// The ref.
+    #[serde(rename = "ref")]
+    pub name: String,
+    /// The commit.
+    pub commit: ObjectId,
 }
 
 /// Something that has no effect here.
@@ -347,6 +362,7 @@ fn view(report: Report) -> SyncView {
             Loss::Deleted => LossKind::Deleted,
             Loss::RolledBack => LossKind::RolledBack,
             Loss::Rewritten => LossKind::Rewritten,
+            Loss::Replaced => LossKind::Replaced,
         },
         healed: report.pushed.contains(name),
     });
@@ -354,6 +370,8 @@ fn view(report: Report) -> SyncView {
         Some(trouble) if trouble != RemoteTrouble::Forbidden => remote::remedies(trouble),
         _ => refused(&report),
     });
+    let empty = report.empty.into_iter();
+    let empty = empty.map(|(name, commit)| EmptyView { name, commit });
     SyncView {
         whole,
         losses: losses.collect(),
@@ -369,6 +387,7 @@ fn view(report: Report) -> SyncView {
         joined: report.joined.into_iter().collect(),
         pushed: report.pushed.into_iter().collect(),
         not_applied: report.not_applied.into_iter().map(not_applied).collect(),
+        empty: empty.collect(),
         unknown: report.unknown.into_iter().collect(),
         rivals: Vec::new(),
         not_pushed: report.not_pushed.map(|not| not.why),
@@ -377,6 +396,14 @@ fn view(report: Report) -> SyncView {
 
 /// What helps where the remote answers and does not take what it is given.
 fn refused(report: &Report) -> Vec<String> {
+    // Anybody who runs a remote can say anything; these words choose a hint, and nothing else.
+    let judged = |not: &NotPushed| not.why.contains("it says: hangar: ");
+    if report.not_pushed.as_ref().is_some_and(judged) {
+        return vec![
+            "a check of the remote refused it, for the reason that it says; that is no question of rights, and what is here stays".to_owned(),
+            "what can't be mended here, somebody who runs the remote has to look at: `hangar verify` names what readers do not believe".to_owned(),
+        ];
+    }
     let prefix = report.prefix.unwrap_or(Prefix::Hangar);
     let mut remedies = vec![format!(
         "ask whoever runs the remote for the right to push {}*; until then this clone can only read it",

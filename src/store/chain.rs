@@ -1,9 +1,9 @@
 //! Commits of a ref as folders of documents.
 //!
 //! A commit's tree holds what one command wrote; parents only make the history reachable. Author,
-//! date, message and parents decide nothing. A commit with an empty tree is a join of two heads.
+//! date, message and parents decide nothing. A commit with an empty tree says nothing: it is a join of two
+//! heads, or somebody else's.
 
-use super::join::join;
 use super::{Error, high_water};
 use crate::git::{self, Commit, CommitDraft, EntryKind, Expected, Repository, TreeEntry};
 use crate::model::codec;
@@ -13,11 +13,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Most commits of one ref that are read.
 pub const MAX_COMMITS: usize = 100_000;
-/// Most commits of one ref that are taken from others; fewer than are read, so that the next honest
-/// one fits.
-pub(super) const MAX_TAKEN: usize = 20_000;
-/// The same for the policy, which changes rarely.
-pub(super) const MAX_POLICY: usize = 5_000;
 /// Largest file of a commit: that of a ciphertext.
 pub(super) const MAX_FILE: u64 = seal::MAX_CIPHERTEXT as u64;
 /// Largest signature file.
@@ -118,44 +113,11 @@ pub(super) fn read_up_to(
 }
 
 /// A commit of a chain. That one is missing is what a shallow fetch of our refs leaves.
-fn link(repo: &Repository, id: ObjectId) -> Result<Commit, Error> {
+pub(super) fn link(repo: &Repository, id: ObjectId) -> Result<Commit, Error> {
     match repo.read_commit(id) {
         Err(git::Error::NotFound(_)) if repo.is_shallow() => Err(git::Error::Shallow.into()),
         commit => Ok(commit?),
     }
-}
-
-/// Refuses a history that is not what honest clones make: longer than `most` commits, or with an empty
-/// commit that is no join. Somebody who can push could otherwise fill a ref until nobody can read it.
-pub fn check_growth(repo: &Repository, head: ObjectId, most: usize) -> Result<(), Error> {
-    let wrong = |reason: &str| Error::Document {
-        place: format!("the history of {}", head.short()),
-        reason: reason.into(),
-    };
-    let mut seen = BTreeSet::from([head]);
-    let mut open = vec![head];
-    while let Some(id) = open.pop() {
-        let commit = link(repo, id)?;
-        if repo.read_tree(commit.tree)?.is_empty() {
-            let canonical = match commit.parents.as_slice() {
-                [one, two] => join(repo, *one, *two)? == id,
-                _ => false,
-            };
-            if !canonical {
-                return Err(wrong("it holds an empty commit that is no join"));
-            }
-        }
-        open.extend(
-            commit
-                .parents
-                .into_iter()
-                .filter(|parent| seen.insert(*parent)),
-        );
-        if seen.len() > most {
-            return Err(wrong("it is too long"));
-        }
-    }
-    Ok(())
 }
 
 /// Every commit that `head` reaches, itself included.

@@ -10,6 +10,7 @@ pub mod check;
 pub mod dossier;
 pub mod draft;
 pub mod error;
+mod growth;
 pub mod high_water;
 pub mod holders;
 pub mod identity;

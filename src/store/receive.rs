@@ -10,7 +10,8 @@
 mod archives;
 mod documents;
 
-use super::chain::{self, Folder, MAX_POLICY, MAX_TAKEN};
+use super::chain::{self, Folder};
+use super::growth::{self, MAX_POLICY, MAX_TAKEN};
 use super::layout::{Layout, OfTask, Prefix, RefKind};
 use super::policy::{self, PolicyHistory};
 use super::tasks::TaskHistory;
@@ -172,24 +173,41 @@ fn shape<'a>(repo: &Repository, layout: &Layout, update: &'a Update) -> Judged<O
         return Err(NEVER.into());
     };
     let kind = layout.kind_of(name).ok_or(UNKNOWN)?;
-    match kind {
-        RefKind::Policy => chain::check_growth(repo, new, MAX_POLICY).map_err(said)?,
+    // What somebody put there before there was this hook gives way where nothing is lost with it.
+    let old = match update.old {
+        Some(old) if grows(repo, old, new) => Some(old),
+        Some(old) if growth::is_junk(repo, new, old) => None,
+        Some(old) => return Err(loses(old)),
+        None => None,
+    };
+    let known = known_commits(repo, old)?;
+    let most = match kind {
+        RefKind::Policy => Some(MAX_POLICY),
         // Each history in it is looked at by itself.
-        RefKind::Archive(_) => {}
-        _ => chain::check_growth(repo, new, MAX_TAKEN).map_err(said)?,
-    }
-    if let Some(old) = update.old {
-        let holds = repo.has_object(old) && repo.is_ancestor(old, new).map_err(said)?;
-        if !holds {
-            return Err(loses(old));
-        }
+        RefKind::Archive(_) => None,
+        _ => Some(MAX_TAKEN),
+    };
+    if let Some(most) = most {
+        growth::check_honest(repo, new, &known, most).map_err(said)?;
     }
     Ok(Some(Growth {
         name,
         kind,
-        old: update.old,
+        old,
         new,
     }))
+}
+
+fn grows(repo: &Repository, old: ObjectId, new: ObjectId) -> bool {
+    repo.has_object(old) && repo.is_ancestor(old, new).unwrap_or(false)
+}
+
+/// Every commit that is here already, of a ref that was here before.
+fn known_commits(repo: &Repository, old: Option<ObjectId>) -> Judged<BTreeSet<ObjectId>> {
+    old.map_or_else(
+        || Ok(BTreeSet::new()),
+        |old| chain::reach(repo, old).map_err(said),
+    )
 }
 
 /// Whether a name is under the usual prefix while the other is in use.
@@ -263,10 +281,7 @@ impl Judge {
     /// that had not gone apart is refused: it would let anybody make a ref longer.
     fn folders(&self, one: &Growth<'_>) -> Judged<(Vec<Folder>, Vec<Folder>)> {
         let repo = &self.store.repo;
-        let known = match one.old {
-            Some(old) => chain::reach(repo, old).map_err(said)?,
-            None => BTreeSet::new(),
-        };
+        let known = known_commits(repo, one.old)?;
         let all = chain::read(repo, one.new).map_err(said)?;
         let full: BTreeSet<ObjectId> = all.iter().map(|folder| folder.commit).collect();
         for commit in chain::reach(repo, one.new).map_err(said)? {

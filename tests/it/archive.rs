@@ -2,7 +2,7 @@
 
 use super::common::hub::Hub;
 use super::common::write;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::path::Path;
 
 fn refs(hub: &Hub, dir: &Path) -> Vec<String> {
@@ -319,28 +319,36 @@ fn an_archived_task_stays_readable() {
     let bare = |args: &[&str]| hub.env.git(&hub.bare, args);
     let line = bare(&["show", &format!("{name}:{place}")]);
     let tip = line.split_once(' ').unwrap().0.to_owned();
-    // A commit without a document that is no join, on top of the honest ones.
+    // Commits without a document that are no joins, on top of the honest ones.
     let empty = mktree(&hub, "");
-    let junk = bare(&["commit-tree", &empty, "-p", &tip, "-m", "junk"]);
     let file = hub.env.root().join("line");
-    write(&file, &format!("{junk} tasks/{id}\n"));
-    let blob = bare(&["hash-object", "-w", file.to_str().unwrap()]);
-    let folder = mktree(&hub, &format!("100644 blob {blob}\t{id}\n"));
-    let tree = mktree(&hub, &format!("040000 tree {folder}\t{}\n", &id[1..3]));
-    let before = bare(&["rev-parse", &name]);
-    let args = [
-        "commit-tree",
-        &tree,
-        "-p",
-        &before,
-        "-p",
-        &junk,
-        "-m",
-        "archive",
-    ];
-    bare(&["update-ref", &name, &bare(&args)]);
-    let text = hub.sync(&first).exits(1).json().to_string();
-    assert!(text.contains(&name) && text.contains("no join"), "{text}");
+    let grow = |count: usize| {
+        let one = |on: String, _| bare(&["commit-tree", &empty, "-p", &on, "-m", "junk"]);
+        let junk = (0..count).fold(tip.clone(), one);
+        write(&file, &format!("{junk} tasks/{id}\n"));
+        let blob = bare(&["hash-object", "-w", file.to_str().unwrap()]);
+        let folder = mktree(&hub, &format!("100644 blob {blob}\t{id}\n"));
+        let tree = mktree(&hub, &format!("040000 tree {folder}\t{}\n", &id[1..3]));
+        let before = bare(&["rev-parse", &name]);
+        let parents = ["-p", &before, "-p", &junk];
+        let args = [&["commit-tree", &tree][..], &parents, &["-m", "archive"]].concat();
+        bare(&["update-ref", &name, &bare(&args)]);
+        junk
+    };
+    // A few mean nothing.
+    let few = grow(1);
+    let report = hub.sync(&first).success().json();
+    let left = json!([{"ref": format!("refs/hangar/tasks/{id}"), "commit": few}]);
+    assert_eq!(report["empty"], left, "{report}");
+    assert_eq!(hub.show(&first, &id)["title"], "Over");
+    let line = hub.env.git(&first, &["show", &format!("{name}:{place}")]);
+    // As many as somebody may need to fill it are not taken, and hold nothing that would be lost.
+    let there = bare(&["rev-parse", &name]);
+    grow(257);
+    let report = hub.sync(&first).success().json();
+    let loss = json!([{"ref": name, "what": "replaced", "healed": true}]);
+    assert_eq!(report["losses"], loss, "{report}");
+    assert_eq!(bare(&["rev-parse", &name]), there);
     assert_eq!(hub.show(&first, &id)["title"], "Over");
     let ours = hub.env.git(&first, &["show", &format!("{name}:{place}")]);
     assert_eq!(ours, line);

@@ -79,6 +79,7 @@ mod seal;
 mod seal_age;
 mod store;
 mod sync;
+mod sync_junk;
 mod sync_vandals;
 mod trust;
 mod trust_programs;

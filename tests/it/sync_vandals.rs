@@ -50,7 +50,7 @@ fn go_on(act: impl FnOnce(&Hub, &str), code: i32) {
 fn a_blob_in_place_of_a_task() {
     go_on(
         |hub, task| set(hub, &task_ref(task), &object(hub, "blob", b"x")),
-        1,
+        0,
     );
 }
 
@@ -58,7 +58,9 @@ fn a_blob_in_place_of_a_task() {
 fn what_stays_unpublished_beside_a_ref_that_can_not_be_taken_is_said() {
     let (hub, first) = Hub::new();
     hub.sync(&first).success();
-    set(&hub, "refs/hangar/policy", &object(&hub, "blob", b"x"));
+    let there = head(&hub, "refs/hangar/policy");
+    let forged = hub.stranger(Some(&there), "members.toml", "x");
+    set(&hub, "refs/hangar/policy", &forged);
     let more = ["policy", "edit", "--set", "max_rounds=4"];
     let changed = hub.env.hangar(&first, &more).success();
     let said = format!("{}{}", changed.stdout, changed.stderr);
@@ -71,11 +73,18 @@ fn what_stays_unpublished_beside_a_ref_that_can_not_be_taken_is_said() {
     let ran = hub.env.hangar(&first, &["sync"]).exits(1);
     assert!(ran.stdout.contains("not pushed 1 ref"), "{ran}");
     // The way out that was told.
-    let out = "git push origin --delete refs/hangar/policy";
+    let out = "git push --no-verify origin --delete refs/hangar/policy";
     assert!(ran.stdout.contains(out), "{ran}");
     hub.env.git(
         &first,
-        &["push", "-q", "origin", "--delete", "refs/hangar/policy"],
+        &[
+            "push",
+            "-q",
+            "--no-verify",
+            "origin",
+            "--delete",
+            "refs/hangar/policy",
+        ],
     );
     let healed = hub.sync(&first).json();
     assert_eq!(healed.get("unpublished"), None, "{healed}");
@@ -143,7 +152,7 @@ fn empty_commits_that_are_no_joins() {
             let empty = hub.env.git(&hub.bare, &args);
             set(hub, &name, &empty);
         };
-        go_on(act, 1);
+        go_on(act, 0);
     }
 }
 

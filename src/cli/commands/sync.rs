@@ -2,7 +2,7 @@
 
 use super::policy::rivals_text;
 use crate::app;
-use crate::app::sync::{self, LossKind, NotAppliedKind, NotAppliedView, SyncView};
+use crate::app::sync::{self, LossKind, LossView, NotAppliedKind, NotAppliedView, SyncView};
 use crate::base::words::count;
 use crate::cli::{CliError, ExitStatus, context::Context, words};
 use crate::store::{self, layout::Prefix};
@@ -19,8 +19,8 @@ Examples:
 /// Bring the state here and on a Git remote together
 ///
 /// Fetches what the remote has, joins what went apart, and pushes what the remote lacks; nothing is
-/// lost on either side, and running it again is safe. A ref that the remote deleted or rolled back is
-/// reported and pushed again.
+/// lost on either side, and running it again is safe. A ref that the remote deleted or rolled back, or that
+/// somebody put something without any document in place of, is reported and pushed again.
 ///
 /// Without REMOTE: what HANGAR_REMOTE or remote.name says, else the policy's arbiter, else the only
 /// remote, else origin. Nothing asks for a password. Before the first push to a remote that anyone can
@@ -86,57 +86,76 @@ fn text(view: &SyncView) -> String {
             escape::line(&view.remote)
         ));
     }
-    for loss in &view.losses {
-        let what = match loss.what {
-            LossKind::Deleted => "had deleted",
-            LossKind::RolledBack => "had rolled back",
-            LossKind::Rewritten => "had rewritten",
-        };
-        let end = if loss.healed {
-            "; it was pushed again"
-        } else {
-            "; this clone still has what was there"
-        };
-        lines.push(format!(
-            "{:<10} {} {what} {}{end}",
-            paint(
-                Label::Attention,
-                if loss.healed { "restored" } else { "lost" }
-            ),
-            escape::line(&view.remote),
-            escape::line(&loss.name)
-        ));
-    }
+    lines.extend(view.losses.iter().map(|one| loss(view, one)));
     lines.extend(view.not_applied.iter().map(not_applied));
+    lines.extend(view.empty.iter().map(|one| {
+        let (name, commit) = (escape::line(&one.name), one.commit.short());
+        format!("skipped    {name}: commit {commit} is empty and joins nothing")
+    }));
     for name in &view.unknown {
         lines.push(format!(
             "left alone {}: this version does not know such refs",
             escape::line(name)
         ));
     }
-    if let Some(moved) = view.moved {
-        let refs = count(moved, "ref", "refs");
-        lines.push(format!("{:<10} {refs} to {}", "moved", view.prefix));
-    }
+    lines.extend(moved(view));
     if let Some(why) = &view.not_pushed {
         lines.extend(not_pushed(view, why));
     } else if let Some(name) = view.unpublished.first() {
-        let why = format!("what {} has in place of it can't be taken", view.remote);
-        lines.extend(not_pushed(view, &why));
-        // The remote may keep its refs below another prefix than this clone.
-        let mut all = Prefix::ALL.into_iter();
-        let own = all.find_map(|prefix| name.strip_prefix(prefix.as_str()));
-        lines.push(format!(
-            "hint: whoever may write there takes it away: `git push {} --delete {}{}`, then `hangar sync`",
-            escape::line(&view.remote),
-            view.prefix,
-            escape::line(own.unwrap_or(name))
-        ));
+        lines.extend(barred(view, name));
     }
     if lines.is_empty() {
         lines.push(format!("up to date with {}", escape::line(&view.remote)));
     }
     lines.join("\n") + "\n" + &rivals_text(&view.rivals)
+}
+
+/// A ref that the remote had.
+fn loss(view: &SyncView, one: &LossView) -> String {
+    let what = match one.what {
+        LossKind::Deleted => "had deleted",
+        LossKind::RolledBack => "had rolled back",
+        LossKind::Rewritten => "had rewritten",
+        LossKind::Replaced => "had something else in place of",
+    };
+    let (word, end) = if one.healed {
+        ("restored", "; it was pushed again")
+    } else {
+        ("lost", "; this clone still has what was there")
+    };
+    format!(
+        "{:<10} {} {what} {}{end}",
+        paint(Label::Attention, word),
+        escape::line(&view.remote),
+        escape::line(&one.name)
+    )
+}
+
+/// What moved to another prefix.
+fn moved(view: &SyncView) -> Vec<String> {
+    let moved = view.moved.map(|moved| {
+        let refs = count(moved, "ref", "refs");
+        format!("{:<10} {refs} to {}", "moved", view.prefix)
+    });
+    moved.into_iter().collect()
+}
+
+/// What is not pushed because something that may be signed stands in the place of `name`.
+fn barred(view: &SyncView, name: &str) -> Vec<String> {
+    let why = format!("what {} has in place of it can't be taken", view.remote);
+    let mut lines = not_pushed(view, &why);
+    // The remote may keep its refs below another prefix than this clone.
+    let mut all = Prefix::ALL.into_iter();
+    let own = all.find_map(|prefix| name.strip_prefix(prefix.as_str()));
+    let remote = escape::line(&view.remote);
+    let full = format!("{}{}", view.prefix, escape::line(own.unwrap_or(name)));
+    lines.push(format!(
+        "hint: it may hold something signed, so look at it first: `git fetch {remote} {full}`, then `git log -p FETCH_HEAD`"
+    ));
+    lines.push(format!(
+        "hint: where it is nobody's, whoever may write there takes it away (hangar's hooks let no ref go): `git push --no-verify {remote} --delete {full}`, then `hangar sync`"
+    ));
+    lines
 }
 
 /// What the remote lacks, why, and what helps.

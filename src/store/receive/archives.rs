@@ -1,11 +1,11 @@
 //! Archives in a push: they only grow, by tasks that have ended and whose documents count; and what one
 //! holds may go.
 
-use super::{Growth, Judge, Judged, NEVER, Update, said};
+use super::{Growth, Judge, Judged, NEVER, Update, known_commits, said};
 use crate::model::ids::TaskId;
 use crate::model::object_id::ObjectId;
 use crate::store::archive;
-use crate::store::chain::{MAX_TAKEN, check_growth};
+use crate::store::growth::{self, MAX_TAKEN};
 
 impl Judge {
     /// An archive that a push moves forward. Every history that is new in it is judged as if its own
@@ -22,7 +22,8 @@ impl Judge {
                 let Some(kind) = self.store.layout.kind_of(&name) else {
                     continue;
                 };
-                check_growth(&self.store.repo, *head, MAX_TAKEN).map_err(said)?;
+                let before = known_commits(&self.store.repo, known)?;
+                growth::check_honest(&self.store.repo, *head, &before, MAX_TAKEN).map_err(said)?;
                 let growth = Growth {
                     name: &name,
                     kind,

@@ -4,7 +4,7 @@
 //! an archive too early stays live here, and is pushed again.
 
 use super::plan::Sides;
-use super::pull::readable;
+use super::pull::{new_among, readable};
 use super::report::{NotApplied, Report};
 use super::there::{Refs, There};
 use crate::git::{self, Expected, Lease};
@@ -26,8 +26,8 @@ pub(super) fn take(
         return Ok(BTreeSet::new());
     };
     let taken = archive::take(&store.repo, sides.here, there)
-        .and_then(|taken| check_known(store, &taken.1).map(|()| taken));
-    let (target, tasks) = match taken {
+        .and_then(|taken| check_known(store, &taken.1).map(|empty| (taken, empty)));
+    let ((target, tasks), empty) = match taken {
         Ok(taken) => taken,
         Err(error) => {
             report.not_taken(name, &error);
@@ -46,26 +46,35 @@ pub(super) fn take(
             &mut report.joined
         };
         done.insert(name.to_owned());
+        for (name, commits) in empty {
+            report.empty(&name, commits);
+        }
     }
     Ok(tasks.into_keys().collect())
 }
 
 /// What is offered for tasks that are here can be read. Tasks that are new here are looked at when
-/// somebody asks for them.
-fn check_known(store: &Store, tasks: &BTreeMap<TaskId, Heads>) -> Result<(), Error> {
+/// somebody asks for them. Gives empty commits that come with it.
+fn check_known(
+    store: &Store,
+    tasks: &BTreeMap<TaskId, Heads>,
+) -> Result<BTreeMap<String, Vec<ObjectId>>, Error> {
+    let mut empty = BTreeMap::new();
     for (task, heads) in tasks {
         if store.head(&store.layout.task(task))?.is_none() {
             continue;
         }
         for (own, head) in heads {
             let name = format!("{}{own}", store.layout.prefix());
-            let known = store.head(&name)? == Some(*head);
-            if let Some(kind) = store.layout.kind_of(&name).filter(|_| !known) {
-                drop(readable(store, &kind, *head)?);
+            let known = store.head(&name)?;
+            let kind = store.layout.kind_of(&name);
+            if let Some(kind) = kind.filter(|_| known != Some(*head)) {
+                let read = readable(store, &kind, *head)?;
+                empty.insert(name, new_among(store, known, read.empty)?);
             }
         }
     }
-    Ok(())
+    Ok(empty)
 }
 
 /// Whether a ref that the remote had is in the archive that it shows now. `place` is where this clone

@@ -3,7 +3,8 @@
 //! One round lists the remote's refs, fetches those that differ into `refs/hangar-remote/NAME/…`,
 //! moves the local refs forward (never back; two heads are joined) and pushes what the remote lacks,
 //! each ref only if it is still where it was seen. A lost race begins a new round. What a remote
-//! deleted or rolled back is reported and pushed again, never obeyed.
+//! deleted or rolled back is reported and pushed again, never obeyed. So is what somebody put in place of
+//! a ref, where it holds nothing that could be lost.
 //!
 //! Cost: one listing of the remote's refs where nothing changed; else work in proportion to the refs
 //! that differ. Must not know stages of the flow.

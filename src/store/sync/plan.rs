@@ -45,6 +45,8 @@ pub enum Loss {
     RolledBack,
     /// It shows a history without the commit that it had.
     Rewritten,
+    /// It shows something that is none of ours, without any document.
+    Replaced,
 }
 
 /// What to do with one ref.

@@ -7,7 +7,8 @@ use super::there::{self, Refs, There};
 use super::{Wanted, take, tracking};
 use crate::git::{self, Expected};
 use crate::model::object_id::ObjectId;
-use crate::store::chain::{self, MAX_POLICY, MAX_TAKEN};
+use crate::store::chain;
+use crate::store::growth::{self, MAX_POLICY, MAX_TAKEN};
 use crate::store::join::join;
 use crate::store::layout::{Prefix, RefKind};
 use crate::store::policy::PolicyHistory;
@@ -236,7 +237,7 @@ fn take_policy(store: Store, differing: &[Differing], report: &mut Report) -> Re
         Step::Take(there) => verified(&store, there, None).map(Some),
         Step::Join(here, there) => verified(&store, there, Some(here)).map(Some),
     });
-    let (target, offered) = match taken {
+    let (target, offered, empty) = match taken {
         Ok(None) => return Ok(store),
         Ok(Some(taken)) => taken,
         Err(error) => {
@@ -250,6 +251,7 @@ fn take_policy(store: Store, differing: &[Differing], report: &mut Report) -> Re
         .update_ref(name, expected, Some(target), "sync")?;
     high_water::note(&store.repo, name, target);
     pins::record(&store.repo, &offered)?;
+    report.empty(name, new_among(&store, sides.here, empty)?);
     let joined = sides.there != Some(target);
     let done = if joined {
         &mut report.joined
@@ -265,8 +267,8 @@ fn verified(
     store: &Store,
     there: ObjectId,
     here: Option<ObjectId>,
-) -> Result<(ObjectId, PolicyHistory), Error> {
-    chain::check_growth(&store.repo, there, MAX_POLICY)?;
+) -> Result<(ObjectId, PolicyHistory, Vec<ObjectId>), Error> {
+    let empty = growth::check(&store.repo, there, MAX_POLICY)?;
     let mut target = there;
     let mut offered = policy::load_at(&store.repo, there)?;
     if offered.repo() != store.policy.repo() {
@@ -276,23 +278,40 @@ fn verified(
         target = join(&store.repo, here, there)?;
         offered = policy::load_at(&store.repo, target)?;
     }
-    Ok((target, pins::seen(&store.repo, offered)?))
+    Ok((target, pins::seen(&store.repo, offered)?, empty))
+}
+
+/// Of these commits, those that a head here does not reach.
+pub(super) fn new_among(
+    store: &Store,
+    here: Option<ObjectId>,
+    mut commits: Vec<ObjectId>,
+) -> Result<Vec<ObjectId>, Error> {
+    if let Some(here) = here.filter(|_| !commits.is_empty()) {
+        let known = chain::reach(&store.repo, here)?;
+        commits.retain(|one| !known.contains(one));
+    }
+    Ok(commits)
+}
+
+/// What a ref would hold with a target.
+pub(super) struct Readable {
+    /// What a task's events say.
+    pub(super) history: Option<TaskHistory>,
+    /// Empty commits that are no joins.
+    pub(super) empty: Vec<ObjectId>,
 }
 
 /// Whether a ref could be read with this target. What can't be would make everything unreadable.
-/// Of a task's events, gives what they say.
-pub(super) fn readable(
-    store: &Store,
-    kind: &RefKind,
-    target: ObjectId,
-) -> Result<Option<TaskHistory>, Error> {
-    chain::check_growth(&store.repo, target, MAX_TAKEN)?;
+pub(super) fn readable(store: &Store, kind: &RefKind, target: ObjectId) -> Result<Readable, Error> {
+    let empty = growth::check(&store.repo, target, MAX_TAKEN)?;
+    let mut history = None;
     match kind {
-        RefKind::Task(task) => return store.task_at(task, target).map(Some),
+        RefKind::Task(task) => history = Some(store.task_at(task, target)?),
         RefKind::Proposal(digest) => drop(proposal::read(&store.repo, *digest, target)?),
         RefKind::Policy | RefKind::Archive(_) | RefKind::OfTask(_) => {
             drop(chain::read(&store.repo, target)?);
         }
     }
-    Ok(None)
+    Ok(Readable { history, empty })
 }

@@ -7,7 +7,7 @@ use super::{Wanted, tracking};
 use crate::git::{self, Expected, Lease, PushOutcome, RefChange, Rejected};
 use crate::model::object_id::ObjectId;
 use crate::store::layout::{Layout, Prefix, RefKind};
-use crate::store::{Error, Store};
+use crate::store::{Error, Store, growth};
 use std::collections::VecDeque;
 
 /// Most refs of one push: what an argument list holds.
@@ -20,9 +20,12 @@ const MOST_REFUSED_OF_ALL: usize = 32;
 /// Refused pushes after which single refs are tried, where nothing was taken yet.
 const SEARCH: usize = 16;
 
+/// What git says of a ref that is not where it was expected.
+const STALE: &str = "stale info";
+
 /// Words by which servers refuse a ref that another writer moved meanwhile.
 const RACES: [&str; 6] = [
-    "stale info",
+    STALE,
     "fetch first",
     "non-fast-forward",
     "failed to update ref",
@@ -67,7 +70,7 @@ pub(super) fn push(
             // What the remote has could not be taken, or somebody wrote here meanwhile: pushing
             // would drop it there.
             if report.leaves(name) {
-                barred.push(name.clone());
+                barred.push((name.clone(), *id, at));
                 continue;
             }
             return Ok(Pushed::Race(format!("{name} moved meanwhile")));
@@ -89,16 +92,66 @@ pub(super) fn push(
     report.unpublished = names
         .filter_map(|lease| local.name_at(&lease.name, store.layout.place()))
         .filter(|name| !report.pushed.contains(name))
-        .chain(barred)
+        .chain(barred.iter().map(|(name, _, _)| name.clone()))
         .collect();
-    // One that forbids everything, or is gone, lets nothing be deleted either.
+    // One that forbids everything, or is gone, lets nothing be replaced or deleted either.
     let gone = |not: &NotPushed| not.trouble.is_some();
     match pushed {
         Pushed::All if !report.not_pushed.as_ref().is_some_and(gone) => {
-            tidy(store, wanted, there, &here, report)
+            match put_back(store, wanted, there, &barred, report)? {
+                Pushed::All => tidy(store, wanted, there, &here, report),
+                race @ Pushed::Race(_) => Ok(race),
+            }
         }
         pushed => Ok(pushed),
     }
+}
+
+/// Pushes refs in place of what somebody else put there, where nothing is lost with that: each by itself,
+/// and only if it is still what was looked at.
+fn put_back(
+    store: &Store,
+    wanted: &Wanted<'_>,
+    there: &There,
+    barred: &[(String, ObjectId, ObjectId)],
+    report: &mut Report,
+) -> Result<Pushed, Error> {
+    for (name, here, at) in barred {
+        if !growth::is_junk(&store.repo, *here, *at) {
+            continue;
+        }
+        let lease = [Lease {
+            name: there.name(store, name),
+            expected: Expected::At(*at),
+            new: Some(*here),
+        }];
+        match store.repo.push(wanted.remote, &lease, wanted.timeout) {
+            Ok(PushOutcome::Done) => {
+                done(store, wanted, &lease, report)?;
+                report.unpublished.remove(name);
+                report.put_back(name);
+            }
+            Ok(PushOutcome::Rejected(rejected)) if rejected.named().contains(STALE) => {
+                return Ok(Pushed::Race(rejected.named()));
+            }
+            // A remote that takes no such push keeps nothing else back.
+            Ok(PushOutcome::Rejected(rejected)) => {
+                let refused = NotPushed::refused(rejected.named());
+                report.not_pushed.get_or_insert(refused);
+            }
+            Err(git::Error::Remote {
+                trouble, message, ..
+            }) => {
+                report.not_pushed = Some(NotPushed {
+                    why: message,
+                    trouble: Some(trouble),
+                });
+                break;
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(Pushed::All)
 }
 
 /// Pushes these refs, as many together as an argument list holds.

@@ -31,6 +31,8 @@ pub struct Report {
     pub not_applied: Vec<NotApplied>,
     /// Refs under the prefix that this version does not know. They are left alone.
     pub unknown: BTreeSet<String>,
+    /// Empty commits that came and are no joins, each with its ref. They mean nothing.
+    pub empty: BTreeSet<(String, ObjectId)>,
     /// Whether the remote held nothing of hangar before.
     pub was_empty: bool,
     /// Below which prefix the remote keeps its refs.
@@ -118,6 +120,19 @@ impl Report {
             name: name.to_owned(),
             why: error.to_string(),
         });
+    }
+
+    /// Empty commits that came with a ref.
+    pub(super) fn empty(&mut self, name: &str, commits: Vec<ObjectId>) {
+        let one = |commit| (name.to_owned(), commit);
+        self.empty.extend(commits.into_iter().map(one));
+    }
+
+    /// What somebody had put in place of a ref of the remote is gone: the ref is there again.
+    pub(super) fn put_back(&mut self, name: &str) {
+        self.not_applied
+            .retain(|one| !matches!(one, NotApplied::Ref { name: own, .. } if own == name));
+        self.losses.insert(name.to_owned(), Loss::Replaced);
     }
 
     /// Whether a ref of the remote is left as it is because it could not be taken.

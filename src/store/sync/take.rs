@@ -7,7 +7,7 @@
 
 use super::archives;
 use super::plan::{self, Sides, Step};
-use super::pull::{Differing, readable, relation};
+use super::pull::{Differing, new_among, readable, relation};
 use super::report::{NotApplied, Report};
 use crate::git::{Expected, RefMove};
 use crate::model::digest::Digest;
@@ -16,7 +16,7 @@ use crate::model::object_id::ObjectId;
 use crate::store::join::join;
 use crate::store::layout::{OfTask, RefKind};
 use crate::store::tasks::TaskHistory;
-use crate::store::{Error, Store, chain, high_water};
+use crate::store::{Error, Store, chain, growth, high_water};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 
@@ -32,6 +32,8 @@ struct Wish<'a> {
     sides: Sides,
     target: ObjectId,
     joined: bool,
+    /// Empty commits that came and are no joins.
+    empty: Vec<ObjectId>,
 }
 
 /// What differs of one task.
@@ -64,13 +66,9 @@ pub(super) fn proposal(
     differing: &Differing,
     report: &mut Report,
 ) -> Result<(), Error> {
-    if let Some(wish) = wish(store, differing, &mut || false, report)? {
-        match readable(store, wish.kind, wish.target) {
-            Ok(_) => drop(advance(store, vec![wish], report)?),
-            Err(error) => report.not_taken(wish.name, &error),
-        }
-    }
-    Ok(())
+    let wish = wish(store, differing, &mut || false, report)?;
+    let (wishes, _) = checked(store, wish.into_iter().collect(), report)?;
+    advance(store, wishes, report).map(drop)
 }
 
 /// Takes every ref of a task.
@@ -181,6 +179,7 @@ fn wish<'a>(
     let target = step.and_then(|step| match step {
         Step::Keep => Ok(None),
         Step::Take(there) => Ok(Some((there, false))),
+        Step::Join(here, there) if is_foreign(store, here, there)? => Err(foreign(name)),
         Step::Join(here, there) => Ok(Some((join(&store.repo, here, there)?, true))),
     });
     Ok(match target {
@@ -190,12 +189,27 @@ fn wish<'a>(
             sides: *sides,
             target,
             joined,
+            empty: Vec::new(),
         }),
         Err(error) => {
             report.not_taken(name, &error);
             None
         }
     })
+}
+
+/// Whether a history shares nothing with the one here and holds no document: a branch, say. Joined, it
+/// would be read with the ref for ever.
+fn is_foreign(store: &Store, here: ObjectId, there: ObjectId) -> Result<bool, Error> {
+    let base = store.repo.merge_base(here, there)?;
+    Ok(base.is_none() && growth::is_junk(&store.repo, here, there))
+}
+
+fn foreign(name: &str) -> Error {
+    Error::Document {
+        place: name.to_owned(),
+        reason: "it is another history, without any document of hangar".into(),
+    }
 }
 
 /// Events of tasks that were read, by the name of the ref.
@@ -210,15 +224,20 @@ fn checked<'a>(
     let read = |store: &Store, wish: &Wish<'_>| {
         let read = readable(store, wish.kind, wish.target);
         let short = |history: &TaskHistory| history.records.len() <= HELD;
-        Ok::<_, Error>(read.map(|history| history.filter(short)))
+        let read = read.and_then(|read| {
+            let empty = new_among(store, wish.sides.here, read.empty)?;
+            Ok((read.history.filter(short), empty))
+        });
+        Ok::<_, Error>(read)
     };
     let results = store.map_all(&wishes, read, &mut |_| {})?;
     let mut good = Vec::new();
     let mut histories = Histories::new();
-    for (wish, result) in wishes.into_iter().zip(results) {
+    for (mut wish, result) in wishes.into_iter().zip(results) {
         match result {
-            Ok(history) => {
+            Ok((history, empty)) => {
                 histories.insert(wish.name, Mutex::new(history));
+                wish.empty = empty;
                 good.push(wish);
             }
             Err(error) => report.not_taken(wish.name, &error),
@@ -251,6 +270,7 @@ fn advance<'a>(
             &mut report.fetched
         };
         done.insert(wish.name.to_owned());
+        report.empty(wish.name, wish.empty.clone());
     }
     Ok(moved)
 }

@@ -5,7 +5,7 @@ mod local;
 mod page;
 mod push;
 mod receive;
-mod server;
+pub(crate) mod server;
 
 use crate::common::git::git_run;
 use crate::common::{Ran, TestEnv};

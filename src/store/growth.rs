@@ -1,0 +1,138 @@
+//! What others may add to a ref: how long its history may get, commits that say nothing, and whether
+//! anything would be lost with what somebody put in place of a ref.
+//!
+//! Somebody who can push, without a key, must neither fill a ref until nobody can read it nor keep its
+//! news from everybody. Format: `docs/format.md`, "Join of two heads". Must not know how a ref is moved.
+
+use super::Error;
+use super::chain::{MAX_COMMITS, link, reach};
+use super::join::join;
+use crate::git::{ObjectKind, Repository};
+use crate::model::object_id::ObjectId;
+use std::collections::BTreeSet;
+
+/// Most commits of one ref that are taken from others; fewer than are read, so that the next honest
+/// one fits.
+pub(super) const MAX_TAKEN: usize = 20_000;
+/// The same for the policy, which changes rarely.
+pub(super) const MAX_POLICY: usize = 5_000;
+/// Most empty commits of one ref that are taken although they are no joins.
+const MAX_EMPTY: usize = 256;
+
+/// Files that only commits of ours hold.
+const DOCUMENTS: [&str; 8] = [
+    "event.toml",
+    "manifest.toml",
+    "reseal.toml",
+    "approval.toml",
+    "run.toml",
+    "grade.toml",
+    "root.toml",
+    "members.toml",
+];
+
+/// Empty commits that are no joins in a history that can be taken. They mean nothing, and whoever takes
+/// it names them. An error where there are too many of them, or of all commits.
+pub(super) fn check(
+    repo: &Repository,
+    head: ObjectId,
+    most: usize,
+) -> Result<Vec<ObjectId>, Error> {
+    let empty = empty(repo, head, &BTreeSet::new(), most)?;
+    if empty.len() > MAX_EMPTY {
+        let reason = format!("more than {MAX_EMPTY} of its commits are empty and no joins");
+        return Err(wrong(head, &reason));
+    }
+    Ok(empty)
+}
+
+/// The same for a server, which takes nothing that honest clones do not make. `known` is what it has
+/// already.
+pub(super) fn check_honest(
+    repo: &Repository,
+    head: ObjectId,
+    known: &BTreeSet<ObjectId>,
+    most: usize,
+) -> Result<(), Error> {
+    if empty(repo, head, known, most)?.is_empty() {
+        return Ok(());
+    }
+    Err(wrong(head, "it holds an empty commit that is no join"))
+}
+
+fn wrong(head: ObjectId, reason: &str) -> Error {
+    Error::Document {
+        place: format!("the history of {}", head.short()),
+        reason: reason.into(),
+    }
+}
+
+/// Empty commits that are no joins and not among `known`.
+fn empty(
+    repo: &Repository,
+    head: ObjectId,
+    known: &BTreeSet<ObjectId>,
+    most: usize,
+) -> Result<Vec<ObjectId>, Error> {
+    let mut found = Vec::new();
+    let mut seen = BTreeSet::from([head]);
+    let mut open = vec![head];
+    while let Some(id) = open.pop() {
+        let commit = link(repo, id)?;
+        if !known.contains(&id)
+            && repo.read_tree(commit.tree)?.is_empty()
+            && !is_join(repo, id, &commit.parents)?
+        {
+            found.push(id);
+        }
+        let parents = commit.parents.into_iter();
+        open.extend(parents.filter(|parent| seen.insert(*parent)));
+        if seen.len() > most {
+            return Err(wrong(head, "it is too long"));
+        }
+    }
+    Ok(found)
+}
+
+/// Whether an empty commit is the one that joins its parents.
+fn is_join(repo: &Repository, id: ObjectId, parents: &[ObjectId]) -> Result<bool, Error> {
+    match parents {
+        [one, two] => Ok(join(repo, *one, *two)? == id),
+        _ => Ok(false),
+    }
+}
+
+/// Whether what somebody put in place of a ref of ours can be replaced by `here`: it holds nothing that
+/// looks like a document of ours beside what `here` reaches. Where that can't be known, it can't.
+pub(super) fn is_junk(repo: &Repository, here: ObjectId, there: ObjectId) -> bool {
+    if !repo.has_object(there) {
+        return false;
+    }
+    match repo.read_any(there) {
+        Ok((ObjectKind::Blob | ObjectKind::Tree, _)) => true,
+        Ok((ObjectKind::Commit, _)) => only_junk(repo, here, there).unwrap_or(false),
+        Ok((ObjectKind::Tag, _)) | Err(_) => false,
+    }
+}
+
+fn only_junk(repo: &Repository, here: ObjectId, there: ObjectId) -> Result<bool, Error> {
+    let known = reach(repo, here)?;
+    let mut seen = BTreeSet::from([there]);
+    let mut open = vec![there];
+    let mut junk = false;
+    while let Some(id) = open.pop().filter(|_| seen.len() <= MAX_COMMITS) {
+        if known.contains(&id) {
+            continue;
+        }
+        let commit = link(repo, id)?;
+        let entries = repo.read_tree(commit.tree)?;
+        let document = |name: &[u8]| DOCUMENTS.iter().any(|own| own.as_bytes() == name);
+        if entries.iter().any(|one| document(&one.name)) {
+            return Ok(false);
+        }
+        junk |= !entries.is_empty() || !is_join(repo, id, &commit.parents)?;
+        let parents = commit.parents.into_iter();
+        open.extend(parents.filter(|parent| seen.insert(*parent)));
+    }
+    Ok(junk && open.is_empty())
+}

@@ -1,0 +1,259 @@
+//! What somebody who can push puts on top of a ref of the hub, or in its place: it is named, has no effect,
+//! nothing that is signed is lost with it, and the ref's news go on.
+
+use super::cli_help::validate;
+use super::common::git::git_input;
+use super::common::hub::{Hub, task_ref};
+use super::hooks::{path, server};
+use super::remotes::refusing::hook;
+use super::verify::second::ask;
+use serde_json::json;
+use std::path::{Path, PathBuf};
+
+const EMPTY_TREE: &str = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
+const POLICY: &str = "refs/hangar/policy";
+
+/// A hub with one shared task, and two clones of it.
+struct Scene {
+    hub: Hub,
+    first: PathBuf,
+    second: PathBuf,
+    task: String,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let (hub, first) = Hub::new();
+        let task = hub.task(&first, "Shared");
+        hub.sync(&first).success();
+        let second = hub.clone("second");
+        Self {
+            hub,
+            first,
+            second,
+            task,
+        }
+    }
+
+    fn bare(&self, args: &[&str]) -> String {
+        self.hub.env.git(&self.hub.bare, args)
+    }
+
+    fn there(&self, name: &str) -> String {
+        self.bare(&["rev-parse", name])
+    }
+
+    fn set(&self, name: &str, object: &str) {
+        self.bare(&["update-ref", name, object]);
+    }
+
+    /// So many empty commits on top of each other.
+    fn empty(&self, on: &str, count: usize) -> String {
+        let one = |at: String, _| {
+            let args = ["commit-tree", EMPTY_TREE, "-p", &at, "-m", "nothing"];
+            self.bare(&args)
+        };
+        (0..count).fold(on.to_owned(), one)
+    }
+
+    /// Both clones and a new one have the same, the hub too, and each can write.
+    fn goes_on(&self) {
+        let third = self.hub.clone("third");
+        for (dir, title) in [(&self.first, "A"), (&self.second, "B"), (&third, "C")] {
+            self.hub.sync(dir).success();
+            self.hub.edit(dir, &self.task, title);
+            let report = self.hub.sync(dir).success().json();
+            assert_eq!(report["pushed"], json!([task_ref(&self.task)]), "{report}");
+        }
+        for dir in [&self.first, &self.second, &third] {
+            self.hub.sync(dir).success();
+            assert_eq!(self.hub.refs(dir), self.hub.refs(&self.hub.bare));
+            assert_eq!(self.hub.show(dir, &self.task)["title"], "C");
+            self.hub.env.hangar(dir, &["verify", "--all"]).success();
+        }
+    }
+}
+
+#[test]
+fn empty_commits_are_named_once_and_their_ref_goes_on() {
+    let scene = Scene::new();
+    let names = [POLICY.to_owned(), task_ref(&scene.task)];
+    let junk = names.clone().map(|name| {
+        let junk = scene.empty(&scene.there(&name), 2);
+        scene.set(&name, &junk);
+        junk
+    });
+    for dir in [&scene.first, &scene.second] {
+        let report = scene.hub.sync(dir).success().json();
+        validate("sync", &report);
+        let left = report["empty"].as_array().unwrap();
+        assert_eq!(left.len(), 4, "{report}");
+        for (name, junk) in names.iter().zip(&junk) {
+            assert!(
+                left.contains(&json!({"ref": name, "commit": junk})),
+                "{report}"
+            );
+        }
+        assert_eq!(report["fetched"], json!(names));
+        assert_eq!(report.get("unpublished"), None, "{report}");
+        let again = scene.hub.sync(dir).success().json();
+        assert_eq!(again.get("empty"), None, "{again}");
+    }
+    scene.goes_on();
+    let second = ask(&scene.first, scene.hub.env.root(), "--all", &[]);
+    assert!(second.status.success(), "{second:?}");
+}
+
+/// What is signed on top of it, by somebody who did not see that it is none of ours, counts.
+#[test]
+fn what_is_signed_above_empty_commits_counts() {
+    let scene = Scene::new();
+    let name = task_ref(&scene.task);
+    let before = scene.there(&name);
+    scene.hub.edit(&scene.first, &scene.task, "Above");
+    scene.hub.sync(&scene.first).success();
+    let tree = scene.bare(&["rev-parse", &format!("{name}^{{tree}}")]);
+    let junk = scene.empty(&before, 1);
+    let above = scene.bare(&["commit-tree", &tree, "-p", &junk, "-m", "x"]);
+    scene.set(&name, &above);
+    let ran = scene.hub.env.hangar(&scene.second, &["sync"]).success();
+    assert!(ran.stdout.contains("is empty and joins nothing"), "{ran}");
+    assert_eq!(scene.hub.show(&scene.second, &scene.task)["title"], "Above");
+    scene.hub.sync(&scene.first).success();
+    scene.hub.sync(&scene.second).success();
+    scene.goes_on();
+}
+
+/// What is put in place of each of these refs goes, and every clone goes on.
+#[track_caller]
+fn is_replaced(junk: impl Fn(&Scene, &str) -> String, names: &[&str]) {
+    for name in names {
+        let scene = Scene::new();
+        let name = match *name {
+            "task" => task_ref(&scene.task),
+            name => name.to_owned(),
+        };
+        let before = scene.there(&name);
+        scene.set(&name, &junk(&scene, &name));
+        let report = scene.hub.sync(&scene.first).success().json();
+        validate("sync", &report);
+        let loss = json!([{"ref": name, "what": "replaced", "healed": true}]);
+        assert_eq!(report["losses"], loss, "{report}");
+        assert_eq!(report["pushed"], json!([name]));
+        assert_eq!(scene.there(&name), before);
+        let second = scene.hub.sync(&scene.second).success().json();
+        assert_eq!(second["pushed"], json!([]));
+        scene.goes_on();
+    }
+}
+
+#[test]
+fn what_is_no_history_is_replaced() {
+    is_replaced(|scene, _| scene.hub.blob("x"), &["task", POLICY]);
+}
+
+#[test]
+fn a_branch_in_place_of_a_ref_is_replaced() {
+    is_replaced(|scene, _| scene.there("main"), &["task", POLICY]);
+}
+
+#[test]
+fn an_empty_root_commit_is_replaced() {
+    let root = |scene: &Scene, _: &str| scene.bare(&["commit-tree", EMPTY_TREE, "-m", "x"]);
+    is_replaced(root, &["task", POLICY]);
+}
+
+#[test]
+fn a_commit_without_a_version_on_top_of_the_policy_is_replaced() {
+    let on_top = |scene: &Scene, name: &str| {
+        let head = scene.there(name);
+        scene.hub.stranger(Some(&head), "README", "x")
+    };
+    is_replaced(on_top, &[POLICY]);
+}
+
+#[test]
+fn more_empty_commits_than_are_taken_are_replaced() {
+    let many = |scene: &Scene, name: &str| scene.empty(&scene.there(name), 257);
+    is_replaced(many, &["task"]);
+}
+
+/// A tag may lead to documents, and a version of the policy may be signed by somebody unknown here: nobody
+/// takes that away but a person.
+#[test]
+fn what_may_be_signed_is_left_and_the_way_out_that_is_told_works_with_hooks() {
+    for case in ["tag", "version"] {
+        let scene = Scene::new();
+        let (hub, first) = (&scene.hub, &scene.first);
+        hub.env.hangar_found(first, &["init", "--hooks"]).success();
+        let head = scene.there(POLICY);
+        let junk = match case {
+            "tag" => {
+                let text =
+                    format!("object {head}\ntype commit\ntag x\ntagger x <x> 0 +0000\n\nx\n");
+                git_input(
+                    &hub.bare,
+                    &["hash-object", "-t", "tag", "-w", "--stdin"],
+                    text.as_bytes(),
+                )
+            }
+            _ => hub.stranger(Some(&head), "members.toml", "x"),
+        };
+        scene.set(POLICY, &junk);
+        let report = hub.sync(first).exits(1).json();
+        assert_eq!(report["unpublished"], json!([POLICY]), "{report}");
+        assert_eq!(scene.bare(&["rev-parse", POLICY]), junk);
+        let ran = hub.env.hangar(first, &["sync"]).exits(1);
+        let out = format!("`git push --no-verify origin --delete {POLICY}`");
+        assert!(ran.stdout.contains(&out), "{ran}");
+        let told = out.trim_matches('`').split(' ').skip(1);
+        hub.env.git_said(first, &told.collect::<Vec<_>>()).done();
+        hub.sync(first).success();
+        assert_eq!(scene.there(POLICY), head);
+        scene.goes_on();
+    }
+}
+
+/// A server whose hook came after the junk lets it go, and nothing else.
+#[test]
+fn a_server_with_a_hook_takes_what_replaces_junk() {
+    let scene = Scene::new();
+    let name = task_ref(&scene.task);
+    let before = scene.there(&name);
+    scene.set(&name, &scene.there("main"));
+    server::hangar(&scene.hub.bare, &["hook", "pre-receive", "--install"], "").done();
+    let sync = |dir: &Path| {
+        let args = ["sync", "--json"];
+        scene
+            .hub
+            .env
+            .hangar_with(dir, &args, &[("PATH", &path())], "")
+    };
+    sync(&scene.first).success();
+    assert_eq!(scene.there(&name), before);
+    // What it refuses is no question of rights.
+    let junk = scene.empty(&before, 1);
+    scene.set("refs/heads/junk", &junk);
+    scene.hub.env.git(&scene.first, &["fetch", "-q", "origin"]);
+    scene
+        .hub
+        .env
+        .git(&scene.first, &["update-ref", &name, &junk]);
+    let ran = sync(&scene.first).exits(7);
+    let hints = ran.json()["remedies"].to_string();
+    assert!(hints.contains("check of the remote"), "{ran}");
+    assert!(!hints.contains("the right to push"), "{ran}");
+}
+
+/// A remote that takes no push in place of another history keeps nothing else back.
+#[test]
+fn a_remote_that_lets_nothing_be_replaced_gets_the_rest() {
+    let scene = Scene::new();
+    let other = scene.hub.task(&scene.first, "Other");
+    scene.set(&task_ref(&scene.task), &scene.there("main"));
+    let body = format!("test \"$1\" != {} || exit 1", task_ref(&scene.task));
+    hook(&scene.hub.bare, "update", &body);
+    let report = scene.hub.sync(&scene.first).exits(7).json();
+    assert_eq!(report["pushed"], json!([task_ref(&other)]), "{report}");
+    assert_eq!(report["unpublished"], json!([task_ref(&scene.task)]));
+}
