@@ -33,6 +33,40 @@ pub enum Error {
         /// Its name or address.
         remote: String,
     },
+    /// A remote keeps two policies, one below each ref prefix.
+    #[error(
+        "the remote {remote} holds two policies: {one} below refs/hangar/ and {two} below refs/heads/hangar-state/"
+    )]
+    TwoStatesThere {
+        /// Its name or address.
+        remote: String,
+        /// Repository id of the first.
+        one: Digest,
+        /// And of the second.
+        two: Digest,
+    },
+    /// What a remote has in place of the policy is none.
+    #[error("what the remote {remote} has as {name} is no policy that can be taken: {why}")]
+    NoPolicyThere {
+        /// Its name or address.
+        remote: String,
+        /// Name of the ref there.
+        name: String,
+        /// Why.
+        why: String,
+    },
+    /// This clone and the remote were founded apart, and share nothing.
+    #[error(
+        "the remote {remote} has the policy {there}, and this clone founded another one: {here}"
+    )]
+    FoundedTwice {
+        /// Its name or address.
+        remote: String,
+        /// Repository id in this clone.
+        here: Digest,
+        /// And on the remote.
+        there: Digest,
+    },
     /// A remote holds something else where this repository's state shall lie.
     #[error("the remote {remote} holds another state below {prefix}")]
     OtherStateThere {

@@ -77,6 +77,7 @@ mod rivals;
 mod sandbox;
 mod seal;
 mod seal_age;
+mod setting_up;
 mod store;
 mod sync;
 mod sync_junk;

@@ -258,7 +258,7 @@ fn two_states_are_never_taken_for_one() {
         &["remote", "add", "origin", hub.bare.to_str().unwrap()],
     );
     let ran = env.hangar(&bare, &["init"]).exits(4);
-    assert!(ran.stderr.contains("holds the policy below both"), "{ran}");
+    assert!(ran.stderr.contains("holds two policies"), "{ran}");
     assert_eq!(hub.show(&first, &task)["title"], "Ours");
 }
 

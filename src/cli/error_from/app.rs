@@ -24,6 +24,10 @@ impl From<Error> for CliError {
     }
 }
 
+/// Whoever wrote the commit that is checked out wrote the hangar.toml in it.
+const PROPOSAL: &str =
+    "where the checked-out commit is somebody's proposal: check out the default branch";
+
 fn missing_or_refused(error: Error) -> CliError {
     match &error {
         Error::AgeIdentity { .. } => CliError::of(ExitStatus::Missing, error),
@@ -58,11 +62,12 @@ fn missing_or_refused(error: Error) -> CliError {
             .hint("`hangar sync REMOTE` brings it back from a remote that has it")
             .hint("if it is gone for good: `hangar deinit` makes this clone forget it, then `hangar init --new` founds another"),
         Error::PolicyElsewhere { .. } => CliError::of(ExitStatus::Missing, error)
+            .hint(PROPOSAL)
             .hint("fetch it: `git fetch REMOTE refs/hangar/policy:refs/hangar/policy`, then `hangar init`")
             .hint("if it is gone for good: `hangar init --new` founds another and changes hangar.toml"),
         Error::OtherPolicy { .. } => CliError::of(ExitStatus::Refused, error)
             .hint("one of the two is not what this repository agreed on; ask an admin which one is right")
-            .hint("where the checked-out commit is somebody's proposal: check out the default branch")
+            .hint(PROPOSAL)
             .hint("where the refs are wrong and the remote is right by now: `hangar deinit`, then `hangar init`")
             .hint("where the refs are right: `hangar init --new` writes their policy into hangar.toml"),
         Error::OtherPolicyThere { remote, .. } => {
@@ -71,6 +76,7 @@ fn missing_or_refused(error: Error) -> CliError {
             );
             CliError::of(ExitStatus::Refused, error)
                 .hint("one of the two is not what this repository agreed on; ask an admin which one is right")
+                .hint(PROPOSAL)
                 .hint(heal)
                 .hint("where the remote is right: `hangar init --new` takes its policy and writes it into hangar.toml")
         }

@@ -18,13 +18,12 @@ impl From<Error> for CliError {
             Error::NoPolicy => Self::of(ExitStatus::Missing, error).hint("run `hangar init`"),
             Error::PolicyGone { .. } => Self::of(ExitStatus::Missing, error)
                 .hint("`hangar sync` brings it back from a remote that has it; by hand: `git fetch REMOTE refs/hangar/policy:refs/hangar/policy`"),
-            Error::TwoPrefixes => Self::of(ExitStatus::Refused, error)
-                .hint("where a move was interrupted: `hangar init --prefix hangar` (or `branches`) ends it")
-                .hint("where they are two states, find out which one is right: `git log refs/hangar/policy`, `git log refs/heads/hangar-state/policy`"),
-            Error::TwoPrefixesThere { .. } => Self::of(ExitStatus::Refused, error)
-                .hint("nothing was changed; `hangar sync REMOTE --prefix hangar` (or `branches`) joins them there"),
-            Error::OtherStateThere { .. } => Self::of(ExitStatus::Refused, error)
-                .hint("nothing was moved; look at it with `git ls-remote`, and take away what does not belong there"),
+            Error::TwoPrefixes
+            | Error::TwoPrefixesThere { .. }
+            | Error::TwoStatesThere { .. }
+            | Error::NoPolicyThere { .. }
+            | Error::FoundedTwice { .. }
+            | Error::OtherStateThere { .. } => elsewhere(error),
             Error::Policy(_) => Self::of(ExitStatus::Refused, error)
                 .hint("look at it with `git log -p refs/hangar/policy`; fetch it again from a remote that you trust"),
             Error::Proposed(_) => Self::of(ExitStatus::Refused, error)
@@ -79,6 +78,36 @@ impl From<Error> for CliError {
                 .hint("`hangar verify` names every fault"),
         }
     }
+}
+
+/// A policy that lies in two places, or that a remote has in the place of ours.
+fn elsewhere(error: Error) -> CliError {
+    let hints: Vec<String> = match &error {
+        Error::TwoPrefixes => vec![
+            "where a move was interrupted: `hangar init --prefix hangar` (or `branches`) ends it".into(),
+            "where they are two states: `hangar deinit` makes this clone forget both, and `hangar init` takes the one that the remote has and hangar.toml names".into(),
+        ],
+        Error::TwoPrefixesThere { .. } => vec![
+            "nothing was changed; `hangar sync REMOTE --prefix hangar` (or `branches`), in a clone that has the policy, joins them there".into(),
+        ],
+        Error::TwoStatesThere { .. } => vec![
+            "nothing was taken; ask an admin which one is right, and put it into hangar.toml: `[trust] repo = \"sha256:…\"`, then `hangar init` takes that one".into(),
+        ],
+        Error::NoPolicyThere { remote, name, .. } => vec![
+            "`hangar sync` in a clone that has the policy puts it back there, where nothing signed is lost with that".into(),
+            format!("look at it: `git fetch {remote} {name}`, then `git cat-file -p FETCH_HEAD`"),
+        ],
+        Error::FoundedTwice { remote, .. } => vec![
+            "nothing was pushed: one of the two stays, agree on which; hangar.toml on the default branch has to name it".into(),
+            format!("where that of `{remote}` stays: `hangar deinit` here, take the default branch of the code, then `hangar init`; tasks of this clone have to be made again"),
+            "where the one here stays: whoever founded the other gives way, and whoever runs the remote takes its refs away".into(),
+        ],
+        _ => vec![
+            "nothing was moved; look at it with `git ls-remote`, and take away what does not belong there".into(),
+        ],
+    };
+    let refused = CliError::of(ExitStatus::Refused, error);
+    hints.into_iter().fold(refused, CliError::hint)
 }
 
 /// What a version waits for that its signer has signed.

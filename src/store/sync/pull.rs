@@ -13,7 +13,7 @@ use crate::store::join::join;
 use crate::store::layout::{Prefix, RefKind};
 use crate::store::policy::PolicyHistory;
 use crate::store::tasks::TaskHistory;
-use crate::store::{Error, Store, high_water, pins, policy, proposal};
+use crate::store::{Error, Store, high_water, pins, policy, proposal, remotes};
 use std::collections::BTreeSet;
 
 /// Most refs of one fetch: what an argument list holds.
@@ -65,7 +65,35 @@ pub(super) fn pull(
         }
     }
     let ours = report.unknown.is_empty();
-    bring(store, wanted, (there.prefix, ours), differing, report)
+    let store = bring(store, wanted, (there.prefix, ours), differing, report)?;
+    if remotes::prefix(&store.repo, wanted.remote).is_none() {
+        check_founder(&store, wanted, there, report)?;
+    }
+    Ok(store)
+}
+
+/// A remote that this clone meets for the first time may have been founded by somebody else meanwhile.
+/// Nothing is pushed to it then: nobody there could believe it. Where both had met, somebody replaced the
+/// policy there, which keeps nothing else back.
+fn check_founder(
+    store: &Store,
+    wanted: &Wanted<'_>,
+    there: &There,
+    report: &Report,
+) -> Result<(), Error> {
+    let name = store.layout.policy();
+    let Some(at) = there.refs.get(&name).filter(|_| report.leaves(&name)) else {
+        return Ok(());
+    };
+    let here = store.policy.repo();
+    match policy::load_at(&store.repo, *at) {
+        Ok(offered) if offered.repo() != here => Err(Error::FoundedTwice {
+            remote: git::shown_remote(wanted.remote),
+            here,
+            there: offered.repo(),
+        }),
+        _ => Ok(()),
+    }
 }
 
 /// Fetches these refs from below a prefix of the remote, and takes them. `from` is that prefix, and

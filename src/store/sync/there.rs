@@ -142,7 +142,7 @@ pub struct Offer {
 }
 
 /// The policy that a remote offers to a clone that has none; with `repo_id`, that of this repository
-/// only. Of two that verify none is taken.
+/// only. Of two policies none is taken; of one in two places, the newer.
 pub fn offered(
     repo: &Repository,
     wanted: &Wanted<'_>,
@@ -160,15 +160,48 @@ pub fn offered(
                     policy,
                 });
             }
-            Err(error) if alone => return Err(error),
+            Err(error @ Error::Git(git::Error::Remote { .. })) if alone => return Err(error),
+            Err(error) if alone => {
+                return Err(Error::NoPolicyThere {
+                    remote: git::shown_remote(wanted.remote),
+                    name: Layout::at(prefix).policy(),
+                    why: error.to_string(),
+                });
+            }
             // Beside another one it may be anybody's branch.
             Ok(_) | Err(_) => {}
         }
     }
-    match offers.len() {
-        0 | 1 => Ok(offers.pop()),
-        _ => Err(Error::TwoPrefixesThere {
-            remote: git::shown_remote(wanted.remote),
-        }),
+    let Some(last) = offers.pop() else {
+        return Ok(None);
+    };
+    match offers.pop() {
+        None => Ok(Some(last)),
+        Some(first) => further(repo, wanted, first, last).map(Some),
+    }
+}
+
+/// Of the two places of one state, which a move left, the one that has come further.
+fn further(
+    repo: &Repository,
+    wanted: &Wanted<'_>,
+    first: Offer,
+    last: Offer,
+) -> Result<Offer, Error> {
+    let remote = git::shown_remote(wanted.remote);
+    if first.policy.repo() != last.policy.repo() {
+        return Err(Error::TwoStatesThere {
+            remote,
+            one: first.policy.repo(),
+            two: last.policy.repo(),
+        });
+    }
+    let repo = repo.reopen()?;
+    if repo.is_ancestor(last.head, first.head)? {
+        Ok(first)
+    } else if repo.is_ancestor(first.head, last.head)? {
+        Ok(last)
+    } else {
+        Err(Error::TwoPrefixesThere { remote })
     }
 }
