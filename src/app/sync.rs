@@ -39,6 +39,12 @@ pub struct SyncView {
     /// Refs that it had below the other prefix until now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub moved: Option<usize>,
+    /// Refs that stay below the other prefix there, since they could not be taken.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stayed: Option<usize>,
+    /// Why nothing was moved below the prefix that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_moved: Option<String>,
     /// Who can read the remote; absent where it did not answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub readers: Option<Readers>,
@@ -379,6 +385,8 @@ fn view(report: Report) -> SyncView {
         not_tidied: report.not_tidied,
         prefix: report.prefix.unwrap_or(Prefix::Hangar).as_str().to_owned(),
         moved: (report.moved > 0).then_some(report.moved),
+        stayed: (report.stayed > 0).then_some(report.stayed),
+        not_moved: report.not_moved,
         readers: None,
         unpublished: report.unpublished.into_iter().collect(),
         remedies: remedies.unwrap_or_default(),

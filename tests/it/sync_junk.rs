@@ -257,3 +257,50 @@ fn a_remote_that_lets_nothing_be_replaced_gets_the_rest() {
     assert_eq!(report["pushed"], json!([task_ref(&other)]), "{report}");
     assert_eq!(report["unpublished"], json!([task_ref(&scene.task)]));
 }
+
+/// Refs of a repository below a prefix.
+fn below(scene: &Scene, prefix: &str) -> Vec<String> {
+    let all = scene.bare(&["for-each-ref", "--format=%(refname)", prefix]);
+    all.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn nothing_moves_to_another_prefix_while_a_ref_can_not_be_taken() {
+    let scene = Scene::new();
+    let head = scene.there(POLICY);
+    let junk = scene.hub.stranger(Some(&head), "members.toml", "x");
+    scene.set(POLICY, &junk);
+    let before = below(&scene, "refs/hangar/");
+    let args = ["sync", "--prefix", "branches", "--json"];
+    let report = scene.hub.env.hangar(&scene.first, &args).exits(1).json();
+    assert!(
+        report["not_moved"].as_str().unwrap().contains(POLICY),
+        "{report}"
+    );
+    assert_eq!(report.get("moved"), None);
+    for dir in [&scene.first, &scene.second] {
+        scene.hub.sync(dir).exits(1);
+        assert_eq!(below(&scene, "refs/hangar/"), before);
+        assert_eq!(below(&scene, "refs/heads/hangar-state/"), [""; 0]);
+    }
+    // What can be replaced is, and all of it moves.
+    scene.set(POLICY, &scene.hub.blob("x"));
+    let report = scene.hub.env.hangar(&scene.first, &args).success().json();
+    assert_eq!(report["moved"], before.len());
+    assert_eq!(below(&scene, "refs/hangar/"), [""; 0]);
+    assert_eq!(
+        scene.hub.sync(&scene.second).success().json()["pushed"],
+        json!([])
+    );
+    // A ref of a task that nobody here knows stays, and that is said.
+    scene.set(
+        &format!("refs/heads/hangar-state/runs/{}", "b".repeat(52)),
+        &scene.there("main"),
+    );
+    let back = ["sync", "--prefix", "hangar", "--json"];
+    let report = scene.hub.env.hangar(&scene.first, &back).exits(1).json();
+    assert_eq!(
+        (&report["moved"], &report["stayed"]),
+        (&json!(before.len()), &json!(1))
+    );
+}

@@ -131,13 +131,22 @@ fn loss(view: &SyncView, one: &LossView) -> String {
     )
 }
 
-/// What moved to another prefix.
+/// What moved to another prefix, and what did not.
 fn moved(view: &SyncView) -> Vec<String> {
     let moved = view.moved.map(|moved| {
         let refs = count(moved, "ref", "refs");
         format!("{:<10} {refs} to {}", "moved", view.prefix)
     });
-    moved.into_iter().collect()
+    let stayed = view.stayed.map(|stayed| {
+        let refs = count(stayed, "ref stays", "refs stay");
+        let remote = escape::line(&view.remote);
+        format!("{refs} below the old prefix on {remote}: they can't be taken")
+    });
+    let not = view.not_moved.as_ref().map(|why| {
+        let word = paint(Label::Bad, "not moved");
+        format!("{word}: {}", escape::line(why))
+    });
+    [moved, stayed, not].into_iter().flatten().collect()
 }
 
 /// What is not pushed because something that may be signed stands in the place of `name`.

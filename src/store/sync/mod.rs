@@ -83,7 +83,15 @@ pub fn sync(store: Store, wanted: &Wanted<'_>) -> Result<(Store, Report), Error>
         }
         let mut pushed = push::push(&store, wanted, &there, &mut report)?;
         if let (Pushed::All, Some(to), None) = (&pushed, wanted.prefix, &report.not_pushed) {
-            pushed = moving::move_there(&store, wanted, to, &mut report)?;
+            pushed = match report.unpublished.first() {
+                // What stands in its place would stay, and both places would count for a while.
+                Some(name) => {
+                    let why = format!("what the remote has in place of {name} can't be taken");
+                    report.not_moved = (there.prefix != to).then_some(why);
+                    pushed
+                }
+                None => moving::move_there(&store, wanted, to, &mut report)?,
+            };
         }
         let Pushed::Race(why) = pushed else {
             pack(&store, &report);

@@ -27,6 +27,8 @@ struct Move {
     policy_gone: Vec<Lease>,
     /// Old refs.
     gone: Vec<Lease>,
+    /// Old refs that could not be taken.
+    stays: usize,
 }
 
 impl Move {
@@ -52,6 +54,7 @@ pub(super) fn move_there(
     }
     let plan = plan_of(store, wanted, &there, to)?;
     let count = plan.gone.len() + plan.policy_gone.len();
+    report.stayed = plan.stays;
     if count == 0 {
         return Ok(Pushed::All);
     }
@@ -116,6 +119,7 @@ fn plan_of(store: &Store, wanted: &Wanted<'_>, there: &There, to: Prefix) -> Res
         let kind = store.layout.kind_of(name);
         let Some((here, kind)) = here.filter(|here| holds(store, *here, *id)).zip(kind) else {
             // What could not be taken stays as it is there.
+            plan.stays += usize::from(store.layout.kind_of(name).is_some());
             continue;
         };
         let at = new.get(name).copied();
@@ -126,6 +130,7 @@ fn plan_of(store: &Store, wanted: &Wanted<'_>, there: &There, to: Prefix) -> Res
                     prefix: to.as_str(),
                 });
             }
+            plan.stays += 1;
             continue;
         }
         let made = (at != Some(here)).then(|| Lease {

@@ -39,6 +39,10 @@ pub struct Report {
     pub prefix: Option<Prefix>,
     /// Refs that the remote keeps below that prefix now and had below the other one before.
     pub moved: usize,
+    /// Refs that stay below the other prefix, since they could not be taken.
+    pub stayed: usize,
+    /// Why nothing was moved to the other prefix although that was asked for.
+    pub not_moved: Option<String>,
     /// Why something could not be pushed.
     pub not_pushed: Option<NotPushed>,
     /// What the remote lacks therefore.
@@ -145,6 +149,6 @@ impl Report {
 
     /// Whether both sides hold the same and everything that came has its effect.
     pub fn is_whole(&self) -> bool {
-        self.not_applied.is_empty() && self.not_pushed.is_none()
+        self.not_applied.is_empty() && self.not_pushed.is_none() && self.not_moved.is_none()
     }
 }
