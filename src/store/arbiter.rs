@@ -6,7 +6,7 @@
 //! repository's own ref decides.
 
 use super::sync::{self, Wanted};
-use super::{Error, Store, remotes};
+use super::{Error, Store, growth, remotes};
 use crate::git::{Expected, Lease, PushOutcome, shown_remote};
 use crate::model::event::Change;
 use crate::model::object_id::ObjectId;
@@ -79,7 +79,9 @@ impl Store {
         let seen = self
             .repo
             .read_ref(&format!("{}{own}", sync::tracking(arbiter)))?;
+        // What holds no document gives way, as in a sync.
         if let Some(seen) = seen
+            && !growth::is_junk(&self.repo, commit, seen)
             && !self.repo.is_ancestor(seen, commit)?
         {
             return Ok(Submitted::Behind(seen));

@@ -1,7 +1,7 @@
 //! Claims of several clones: the arbiter's ref decides.
 
 use super::common::founded::clock;
-use super::common::git::git;
+use super::common::git::{git, git_input};
 use super::flow::world::World;
 use hangar::flow::host::Host;
 use hangar::flow::{Error, claim};
@@ -205,4 +205,32 @@ fn an_arbiter_that_is_away_gives_no_claim() {
     std::fs::rename(hub.with_extension("away"), &hub).unwrap();
     claim::take(&host, &store, id).unwrap();
     assert!(store.task(id).unwrap().task.claim.is_some());
+}
+
+/// What somebody put in place of the task's ref there gives way to a claim, if nothing is lost with it.
+#[test]
+fn an_arbiter_with_something_else_in_place_of_a_task_still_decides() {
+    let arbitrated = Arbitrated::new(true);
+    let hub = arbitrated.world.dir.path().join("hub.git");
+    let names: Vec<_> = arbitrated
+        .tasks
+        .iter()
+        .map(|id| format!("refs/hangar/tasks/{id}"))
+        .collect();
+    let blob = git_input(&hub, &["hash-object", "-w", "--stdin"], b"x");
+    let tree = git(&hub, &["rev-parse", "main^{tree}"]);
+    let branch = git(&hub, &["commit-tree", &tree, "-m", "x"]);
+    let top = git(&hub, &["commit-tree", &tree, "-p", &names[2], "-m", "x"]);
+    for (name, junk) in names.iter().zip([&blob, &branch, &top]) {
+        git(&hub, &["update-ref", name, junk]);
+    }
+    assert_eq!(arbitrated.race(), [1; 4]);
+    let first = arbitrated.world.store();
+    for (id, name) in arbitrated.tasks.iter().zip(&names) {
+        let there = git(&hub, &["rev-parse", name]).parse().unwrap();
+        // The winner's clone is the hub's newest word; the other one follows.
+        let known = first.task(id).unwrap().tip == there;
+        let second = Arbitrated::store(&arbitrated.second);
+        assert!(known || second.task(id).unwrap().tip == there);
+    }
 }
