@@ -38,7 +38,12 @@ pub(super) fn check(
     head: ObjectId,
     most: usize,
 ) -> Result<Vec<ObjectId>, Error> {
-    let empty = empty(repo, head, &BTreeSet::new(), most)?;
+    let found = look(repo, head, &BTreeSet::new(), most)?;
+    few(head, found.empty)
+}
+
+/// No more of them than anybody takes.
+fn few(head: ObjectId, empty: Vec<ObjectId>) -> Result<Vec<ObjectId>, Error> {
     if empty.len() > MAX_EMPTY {
         let reason = format!("more than {MAX_EMPTY} of its commits are empty and no joins");
         return Err(wrong(head, &reason));
@@ -46,18 +51,19 @@ pub(super) fn check(
     Ok(empty)
 }
 
-/// The same for a server, which takes nothing that honest clones do not make. `known` is what it has
-/// already.
+/// The same for a server, to which nobody brings such commits alone: what they come with is judged by
+/// itself. `known` is what it has already.
 pub(super) fn check_honest(
     repo: &Repository,
     head: ObjectId,
     known: &BTreeSet<ObjectId>,
     most: usize,
 ) -> Result<(), Error> {
-    if empty(repo, head, known, most)?.is_empty() {
-        return Ok(());
+    let found = look(repo, head, known, most)?;
+    if !found.empty.is_empty() && !found.documents {
+        return Err(wrong(head, "it holds an empty commit that is no join"));
     }
-    Err(wrong(head, "it holds an empty commit that is no join"))
+    few(head, found.empty).map(drop)
 }
 
 fn wrong(head: ObjectId, reason: &str) -> Error {
@@ -67,23 +73,32 @@ fn wrong(head: ObjectId, reason: &str) -> Error {
     }
 }
 
-/// Empty commits that are no joins and not among `known`.
-fn empty(
+/// What a history holds beside what is known.
+#[derive(Default)]
+struct Found {
+    /// Empty commits that are no joins.
+    empty: Vec<ObjectId>,
+    /// Whether there are commits that are not empty.
+    documents: bool,
+}
+
+fn look(
     repo: &Repository,
     head: ObjectId,
     known: &BTreeSet<ObjectId>,
     most: usize,
-) -> Result<Vec<ObjectId>, Error> {
-    let mut found = Vec::new();
+) -> Result<Found, Error> {
+    let mut found = Found::default();
     let mut seen = BTreeSet::from([head]);
     let mut open = vec![head];
     while let Some(id) = open.pop() {
         let commit = link(repo, id)?;
-        if !known.contains(&id)
-            && repo.read_tree(commit.tree)?.is_empty()
-            && !is_join(repo, id, &commit.parents)?
-        {
-            found.push(id);
+        if !known.contains(&id) {
+            if !repo.read_tree(commit.tree)?.is_empty() {
+                found.documents = true;
+            } else if !is_join(repo, id, &commit.parents)? {
+                found.empty.push(id);
+            }
         }
         let parents = commit.parents.into_iter();
         open.extend(parents.filter(|parent| seen.insert(*parent)));

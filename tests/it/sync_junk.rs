@@ -243,6 +243,11 @@ fn a_server_with_a_hook_takes_what_replaces_junk() {
     let hints = ran.json()["remedies"].to_string();
     assert!(hints.contains("check of the remote"), "{ran}");
     assert!(!hints.contains("the right to push"), "{ran}");
+    // With the next document it comes along.
+    scene.hub.edit(&scene.first, &scene.task, "Next");
+    sync(&scene.first).success();
+    let here = scene.hub.env.git(&scene.first, &["rev-parse", &name]);
+    assert_eq!(scene.there(&name), here);
 }
 
 /// A remote that takes no push in place of another history keeps nothing else back.
