@@ -10,21 +10,14 @@ from pathlib import Path
 
 PAGE = (Path(__file__).resolve().parents[1] / "format.md").read_text("utf-8")
 ROLES = ["act", "requester", "member", "approver", "admin", "worker", "grader", "agent"]
-LIFE = "create (edit )*enqueue claim (claim |renew |stage |consume )*deliver (publish )*"
+LIFE = "create (edit )*enqueue claim ((release )?claim |renew |stage |consume )*deliver (publish )*"
 FILES = ("100644", "100755", "120000")  # modes
-
-class Doc(dict):
-    __getattr__ = dict.__getitem__
-
+class Doc(dict): __getattr__ = dict.__getitem__
 def parse(data): return json.loads(json.dumps(tomllib.loads(data.decode())), object_hook=Doc)
 def words(text): return re.findall("`([^`]+)`", text)
 def sized(data): return len(data).to_bytes(8, "big") + data
 def digest(data): return "sha256:" + sha256(data).hexdigest()
-
-def decided(ok, what):
-    if not ok:
-        print("not decided here:", what)
-        sys.exit(2)
+def decided(ok, what): ok or sys.exit(print("not decided here:", what) or 2)
 
 def row(heading, first):  # the cells of one row of the page
     line = rf"(?s)\n#+ `?{heading}`?\n.*?\n\|([^|\n]*{re.escape(first)}[^|\n]*\|[^\n]*)\|\n"
@@ -80,7 +73,7 @@ def documents(folder, name):  # by digest, oldest first
             assert name == "event" or may(who, act)
             found[digest(data)] = Doc(doc, id=digest(data), ref=ref, beside=files, who=who)
     refs = {one.ref for one in found.values()}
-    decided(name in ("event", "run") or len(refs) == len(found), f"more than one {name}")
+    decided(name in ("event", "run", "grade") or len(refs) == len(found), f"more than one {name}")
     return found
 
 sys.excepthook = lambda *raised: print("not accepted: line", raised[2].tb_lineno, raised[1])
@@ -112,12 +105,13 @@ for files in commits("hangar/policy"):  # each version is authorised by the one 
     old, POLICY[digest(files["members.toml"])] = new, dict(zip(names, keys))
 pin = Path(sys.argv[1], git("rev-parse --git-common-dir").decode().strip(), "hangar/trust.toml")
 decided(not pin.exists() or any(id in pin.read_text() for id in POLICY), "this clone saw another")
-
 events = documents("tasks", "event")
 changes = [(event, one) for event in events.values() for one in event.change]
-create, text, life = changes[0][1], Doc(mandate="", criteria=[]), ""
+create, text, life, held = changes[0][1], Doc(mandate="", criteria=[]), "", None
 for event, one in changes:
-    decided(may(event.who, row("Effect of a change", f"`{one.kind}`")[1]), f"who may {one.kind}?")
+    held = one.lease if one.kind == "claim" else held
+    able = may(event.who, row("Effect of a change", f"`{one.kind}`")[1])
+    decided(able and one.get("lease", held) == held, f"who may {one.kind}?")
     life += f"{one.kind} " * (one.kind not in ("comment", "approve-patch"))
     text.update(one if one.kind in ("create", "edit") else {})
 workers = {one.signer.key for one in events.values() if one.who.role == "worker"}
@@ -125,11 +119,10 @@ line = [one.parents for one in events.values()] == [[], *([id] for id in events)
 straight = line and len(workers) == 1 and changes[1][0] is not changes[0][0]
 decided(straight and re.fullmatch(LIFE, life), f"no straight way: {life}")
 [delivery] = [one for _, one in changes if one.kind == "deliver"]
-
 sealed, approvals = documents("sealed", "manifest"), documents("approvals", "approval")
 runs, grades = documents("runs", "run"), documents("grades", "grade")
 seal, run, grade = sealed[delivery.manifest], runs[delivery.run], grades[delivery.grade]
-result, plan, asks, probes = run.result, seal.plan, rules.acceptance, grade.sandbox.probes
+result, plan, asks = run.result, seal.plan, rules.acceptance
 base = {one.alias: one.status for one in seal.base_check}
 fails = [alias for alias, status in base.items() if status in ("fails", "unconfirmed")]
 assert fails and len(base) == len(seal.base_check) and len(fails) == seal.counts.fails
@@ -149,39 +142,50 @@ for one in [approvals[id] for id in ids]:
     assert datetime.fromisoformat(using.signer.at) <= datetime.fromisoformat(one.not_after)
     assert digest(using.beside[one.id[7:]]) == one.id
 assert len({approvals[id].who.name for id in ids}) >= max(1, asks.approvers)
-plain = "run" in grade and "skipped" not in base.values() and not grade.get("reprepared")
-decided(plain and {*grade.approvals} <= {*ids}, "a grade of no run, on more, or with skipped tests")
-changed = git("diff-tree -r -z --name-only", result.base, result.tree).lower().split(b"\0")[:-1]
+decided("skipped" not in base.values() and {*grade.approvals} <= {*ids}, "skips, odd approvals")
 _, _, best, protected = row("Test ids", f"`{plan.framework}`")
 closed = words(re.search("<!-- guarded.*?<!-- /", PAGE, re.S)[0] + protected) + plan.protected
 begins = [re.match(r"[^*?{\[\\]*", one.strip("*/"))[0].encode().lower() for one in closed]
-decided(not any(one in path for one in begins for path in changed), "a guarded or protected path")
-real = {"base": seal.base, "base_listing": seal.base_listing, "tree": run.beside["result"],
-        "listing": listing(result.tree), "changed": len(changed)}
-assert real.items() <= result.items() and not result.get("guarded")
-assert tree(result.base, "160000") == tree(result.tree, "160000")
+clear = []
+for one in runs.values():
+    for part in [part for part in one.get("attachment", []) if part.name in one.beside]:
+        assert digest(one.beside[part.name]) == part.sha256
+        clear += [one.beside[part.name]] * (not part.get("sealed"))
+    for own in [one.result] if "result" in one else []:
+        changed = git("diff-tree -r -z --name-only", own.base, own.tree).lower().split(b"\0")[:-1]
+        touched = own.base != seal.base or any(part in path for part in begins for path in changed)
+        decided(not touched, "another base, or a guarded or protected path")
+        assert (own.base_listing, own.tree) == (seal.base_listing, one.beside["result"])
+        assert (own.listing, own.changed) == (listing(own.tree), len(changed))
+        assert tree(own.base, "160000") == tree(own.tree, "160000") and not own.get("guarded")
 assert (run.role, run.outcome, run.manifest) == ("implementer", "completed", seal.id)
 assert run.kind == "agent" or run.secrecy in ("none", "policy")
 assert run.get("harness", {}).get("name") != seal.writer.get("harness", "")
-rows = {one.alias: one.outcome for one in grade.test}
-others = [one for one in grade.test if one.alias not in base]
-held = [one for one in others if (one.outcome, one.get("class")) == ("failed", "assertion")]
-real = {"manifest": seal.id, "run": run.id, "accepted": True, "void": False, "reasons": [],
-        "after_code": seal.after_code, "secrecy": run.secrecy, "trust": grade.sandbox.trust,
-        "canary_found": False, "protected_touched": [], "counts": {
-            "expected": len(base), "passed": len(base), "failed": 0, "missing": 0, "skipped": 0,
-            "sentinels": len(others), "sentinels_held": len(held)}}
-assert real.items() <= grade.items() and grade.subject.items() <= result.items()
-assert len(rows) == len(grade.test) == len(base) + seal.counts.sentinels
-assert grade.approvals and all(rows[alias] == "passed" for alias in base)
-assert all(one.alias[0] == "s" and one.outcome != "passed" for one in others)
-scales = {name: words(row("Grade", f"`{name}`")[2]) for name in ("trust", "verdict")}
-for name, scale in scales.items():
+trusts, verdicts = [words(row("Grade", f"`{name}`")[2]) for name in ("trust", "verdict")]
+for one in grades.values():
+    decided("run" in one and one.void <= one.accepted and not one.get("reprepared"), "odd grade")
+    rows, by = {test.alias: test.outcome for test in one.test}, runs[one.run]
+    others = [test for test in one.test if test.alias not in base]
+    held = [test.get("class") for test in others if test.outcome == "failed"].count("assertion")
+    ends = [rows.get(alias) for alias in base]
+    counts = {word: ends.count(word) for word in ("passed", "failed", "missing", "skipped")}
+    counts |= {"expected": len(base), "sentinels": len(others), "sentinels_held": held}
+    assert (one.manifest, by.manifest, one.secrecy) == (seal.id, seal.id, by.secrecy)
+    assert (one.after_code, one.trust) == (seal.after_code, one.sandbox.trust)
+    assert one.counts.expected == len(base) and one.subject.items() <= by.result.items()
+    assert one.accepted or one.subject.listing != result.listing
+    if rows or one.accepted:
+        assert one.counts == counts and len(others) == seal.counts.sentinels and None not in ends
+        assert len(rows) == len(one.test) and all(test.alias[0] == "s" for test in others)
+    fine = not (one.void or one.reasons or one.canary_found or one.protected_touched)
+    assert not one.accepted or fine and {*base} == {row for row in rows if rows[row] == "passed"}
+    for shown in [row("Probes", f"`{one}`")[1] for one in trusts[1 : trusts.index(one.trust) + 1]]:
+        assert {one.sandbox.probes.get(name) for name in words(shown)} == {"held"}
+    assert verdicts.index(one.verdict) <= verdicts.index(best.strip("`"))
+    assert one.counts.sentinels_held or one.verdict != "crosschecked"
+assert (grade.accepted, grade.manifest, grade.run) == (True, seal.id, run.id) and grade.approvals
+for name, scale in [("trust", trusts), ("verdict", verdicts)]:
     assert scale.index(grade[name]) >= max(scale.index(asks[name]), scale.index(plan[name]))
-for level in scales["trust"][1 : scales["trust"].index(grade.trust) + 1]:
-    assert {probes.get(one) for one in words(row("Probes", f"`{level}`")[1])} == {"held"}
-assert scale.index(grade.verdict) <= scale.index(best.strip("`"))
-assert held or grade.verdict != "crosschecked"
 assert plan.framework in (asks.adapters or [plan.framework])
 assert asks.after_code >= grade.after_code and asks.swap_exposed >= grade.sandbox.swap_exposed
 head, message = git("cat-file commit", delivery.commit).decode(errors="replace").split("\n\n", 1)
@@ -191,10 +195,6 @@ tail = (f"\n\nHangar-Task: {TASK}\nHangar-Acceptance: passed; trust={grade.trust
         f"Hangar-Grade: {grade.id}\nHangar-Run: {run.id}\n")
 decided(message.endswith(tail), "a commit with other trailers")
 files = tree(result.tree, *FILES)
-clear = [message.encode(), *(path.encode("latin-1") for path in files), *files.values()]
-for one in runs.values():
-    for part in [part for part in one.get("attachment", []) if part.name in one.beside]:
-        assert digest(one.beside[part.name]) == part.sha256
-        clear += [one.beside[part.name]] * (not part.get("sealed"))
+clear += [message.encode(), *(path.encode("latin-1") for path in files), *files.values()]
 assert seal.canary not in map(digest, re.findall(rb"(?=(hgc1_[a-z2-7]{32}))", b"\n".join(clear)))
 print("accepted")

@@ -7,6 +7,7 @@
 
 use crate::common::TestEnv;
 use crate::docs::{blocks, page};
+use crate::verify::one_task;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -143,11 +144,19 @@ impl<'a> Shell<'a> {
 #[test]
 #[ignore = "heavy: runs the whole flow in real sandboxes"]
 fn the_tutorial_runs_as_it_stands() {
-    type_out("docs/tutorial.md");
+    let env = type_out("docs/tutorial.md");
+    // A stranger with one short file decides both of its tasks.
+    let dir = env.home().join("greeter");
+    let tasks = env.git(&dir, &["for-each-ref", "--format=%(refname:lstrip=3)", "refs/hangar/tasks"]);
+    assert_eq!(tasks.lines().count(), 2, "{tasks}");
+    for task in tasks.lines() {
+        let said = one_task::said(&dir, env.home(), task);
+        assert_eq!(said, "accepted\n", "{task}");
+    }
 }
 
 /// Types every `console` block of a page, as somebody with an empty home.
-pub(crate) fn type_out(path: &str) {
+pub(crate) fn type_out(path: &str) -> TestEnv {
     let env = TestEnv::new();
     let mut shell = Shell::new(&env);
     // Sandboxes must be able to start what the tutorial writes.
@@ -161,6 +170,7 @@ pub(crate) fn type_out(path: &str) {
     for typed in blocks.iter().flat_map(|block| parse(block)) {
         shell.run(&typed);
     }
+    env
 }
 
 #[test]

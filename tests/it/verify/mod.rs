@@ -8,7 +8,7 @@ pub(crate) mod forge;
 mod forged;
 pub(crate) mod making;
 mod moved;
-mod one_task;
+pub(crate) mod one_task;
 pub(crate) mod plot;
 mod policy;
 mod revisions;

@@ -124,6 +124,12 @@ pub(super) fn answered(log: &str) -> String {
     summary
 }
 
+/// What it says of a task in a repository that nobody tampered with.
+pub(crate) fn said(dir: &Path, home: &Path, task: &str) -> String {
+    let out = ask(dir, home, task, &told(dir, home));
+    String::from_utf8_lossy(&out.stdout).into_owned()
+}
+
 fn git(dir: &Path, home: &Path, args: &[&str]) -> Option<Vec<u8>> {
     let out = Command::new("git")
         .env_clear()
