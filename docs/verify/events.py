@@ -46,6 +46,8 @@ def judge(task, change, event):
     need(kind != "deliver" or task.flow == "plain" or {"grade", "manifest"} <= set(change), "no grade")
     if kind == "enqueue":
         return {"criteria": ([], list(task.criteria), {})}
+    if kind == "adjudicate":
+        return {"fallen": ([], change["falls"], {change["stands"]: task.fallen.get(change["stands"], set())})}
     if kind not in ("create", "edit"):
         return {}
     check_fields(task, change)
@@ -93,14 +95,16 @@ def enact(task, change, event, meaning):
     elif kind == "approve-patch":
         task.patches |= {change["patch"]}
     elif kind in ("retry", "adjudicate"):
-        task.aside |= set(change["set_aside"] if kind == "retry" else change["falls"])
+        task.retried |= set(change.get("set_aside", ()))
+        task.aside = task.retried | set(task.fallen)
         task.consumed = None if kind == "retry" and task.consumed in task.aside else task.consumed
     elif kind == "deliver":
         task.delivery, task.delivered = change, event
 
 def blank(name):  # what is changed is replaced, so that a copy is another task
     return Record(id=name, state="", flow="", mandate="", criteria={}, tags={}, holder=None, consumed=None, uses=(),
-                  aside=frozenset(), patches=frozenset(), texts=frozenset(), delivery={}, delivered=None)
+                  aside=frozenset(), retried=frozenset(), fallen={}, patches=frozenset(), texts=frozenset(),
+                  delivery={}, delivered=None)
 
 def note_text(task):
     task.texts |= {(text_digest(task), task.base)} if task.state else set()

@@ -15,6 +15,10 @@ use crate::store::dossier::{Dossier, Held};
 use jiff::Timestamp;
 use std::collections::BTreeSet;
 
+mod undecided;
+
+pub use undecided::undecided;
+
 /// What has to happen next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Next {
@@ -205,7 +209,7 @@ fn next_test_first(dossier: &Dossier, settings: &Acceptance, now: Timestamp) -> 
             rejections: u32::try_from(rejections).unwrap_or(u32::MAX),
         };
     }
-    if let Some(contradiction) = forked(&versions) {
+    if let Some(contradiction) = forked(dossier, &versions) {
         return Next::Blocked(contradiction);
     }
     let Some(last) = versions.last() else {
@@ -247,8 +251,16 @@ fn next_test_first(dossier: &Dossier, settings: &Acceptance, now: Timestamp) -> 
     }
 }
 
-/// Two versions that follow the same one: made by two clones that did not know of each other.
-fn forked(versions: &[&Held<Manifest>]) -> Option<Contradiction> {
+/// Two versions that follow the same one: made by two clones that did not know of each other. Where
+/// people said the opposite of which one stands, both still wait for a word.
+fn forked(dossier: &Dossier, standing: &[&Held<Manifest>]) -> Option<Contradiction> {
+    let number = |seal: &Held<Manifest>| seal.value().version;
+    let newest = standing.last().map_or(0, |seal| number(seal));
+    let undecided = undecided(dossier);
+    let open = dossier.seals.iter();
+    let open = open.filter(|seal| undecided.contains(&seal.digest()) && number(seal) > newest);
+    let open: Vec<_> = open.collect();
+    let versions = if open.len() > 1 { &open } else { standing };
     let last = versions.last()?;
     let rivals: Vec<_> = versions
         .iter()
@@ -288,6 +300,12 @@ pub fn standing(
     let manifest = seal.digest();
     let rejects: Vec<_> = dossier.decisions_on(manifest, Action::Reject).collect();
     let approvals = usable(dossier, manifest, now);
+    if rejects.is_empty() && approvals.is_empty() {
+        let open = undecided::decisions(dossier, manifest);
+        if !open.is_empty() {
+            return Decision::Contradicted(open);
+        }
+    }
     if !rejects.is_empty() {
         return if approvals.is_empty() {
             Decision::Rejected(
@@ -354,11 +372,16 @@ fn next_round(dossier: &Dossier, manifest: Digest, settings: &Acceptance) -> Nex
     };
     let grades: Vec<_> = grades_of(dossier, manifest, last).collect();
     let firm: Vec<_> = grades.iter().filter(|grade| !grade.value().void).collect();
-    let contradiction = firm.iter().any(|grade| grade.value().accepted)
+    let both = firm.iter().any(|grade| grade.value().accepted)
         && firm.iter().any(|grade| !grade.value().accepted);
-    if contradiction {
+    let contradicting = match firm.as_slice() {
+        [] => undecided::grades(dossier, about(dossier, manifest, last)),
+        firm if both => firm.iter().map(|grade| grade.digest()).collect(),
+        _ => Vec::new(),
+    };
+    if !contradicting.is_empty() {
         return Next::Blocked(Contradiction::Grades {
-            documents: firm.iter().map(|grade| grade.digest()).collect(),
+            documents: contradicting,
         });
     }
     // A grade of the same patch that was asked for before this run rests on no run: it can
@@ -422,8 +445,17 @@ pub fn completed_runs(dossier: &Dossier, manifest: Option<Digest>) -> Vec<&Held<
     dossier.runs.iter().filter(counts).collect()
 }
 
-/// Grades that speak about this run's patch on this base, whoever asked for them.
+/// Those of [`about`] that count.
 fn grades_of<'a>(
+    dossier: &'a Dossier,
+    manifest: Digest,
+    run: &'a Held<Run>,
+) -> impl Iterator<Item = &'a Held<Grade>> {
+    about(dossier, manifest, run).filter(|held| !dossier.is_aside(held.digest()))
+}
+
+/// Grades that speak about this run's patch on this base, whoever asked for them.
+fn about<'a>(
     dossier: &'a Dossier,
     manifest: Digest,
     run: &'a Held<Run>,
@@ -434,7 +466,7 @@ fn grades_of<'a>(
         let same = result.is_some_and(|result| {
             result.listing == grade.subject.listing && result.base == grade.subject.base
         });
-        grade.manifest == manifest && same && !dossier.is_aside(held.digest())
+        grade.manifest == manifest && same
     })
 }
 

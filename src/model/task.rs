@@ -197,7 +197,7 @@ pub struct Task {
     written: Written,
 }
 
-/// What can be edited, with the events that wrote it.
+/// What can be edited or taken back, with the events that wrote it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Written {
     title: Register<String>,
@@ -206,6 +206,10 @@ struct Written {
     base: Register<ObjectId>,
     criteria: Kept<Criterion>,
     tags: Kept<String>,
+    /// What a retry set aside, for good.
+    retried: BTreeSet<Digest>,
+    /// What falls by an adjudication, until one that has seen that says that it stands.
+    fallen: Kept<Digest>,
 }
 
 /// Who signed the event that a change stands in.
@@ -303,6 +307,8 @@ impl Task {
             base: Register::new(*base, author),
             criteria: Kept::new(criteria, author.event),
             tags: Kept::new(tags, author.event),
+            retried: BTreeSet::new(),
+            fallen: Kept::new(&[], author.event),
         };
         Ok(Self {
             id,
@@ -371,6 +377,11 @@ impl Task {
 
     fn show_criteria(&mut self) {
         self.criteria = renumbered(self.written.criteria.list());
+    }
+
+    fn show_aside(&mut self) {
+        let fallen = self.written.fallen.list();
+        self.set_aside = self.written.retried.iter().copied().chain(fallen).collect();
     }
 }
 

@@ -162,7 +162,7 @@ fn of_opposite_adjudications_neither_stands_and_show_says_so() {
     let text = show(&[]);
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
-        text.contains("so neither document stands; decide anew"),
+        text.contains("so neither document stands until an approver who has seen both says which"),
         "{text}"
     );
 }

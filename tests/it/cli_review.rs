@@ -6,6 +6,7 @@ use crate::cli_help::validate;
 use crate::common::{Ran, TestEnv, write};
 use serde_json::Value;
 use std::fs;
+use std::path::PathBuf;
 
 /// What a user of their own sees in the repository of the place.
 pub(crate) struct Colleague<'a> {
@@ -409,8 +410,9 @@ fn an_approval_against_a_colleague_s_rejection_names_the_way_out() {
     assert_eq!(again.get("contradicting"), None);
 }
 
-#[test]
-fn of_two_versions_sealed_apart_none_is_approved_before_one_was_picked() {
+/// A place and a clone of it that both sealed a first version, not knowing of each other, and met. With
+/// the digests of the two manifests.
+fn sealed_apart() -> (Place, PathBuf, [String; 2]) {
     let place = Place::new();
     let env = &place.env;
     env.git(env.root(), &["clone", "-q", "--bare", "repo", "hub.git"]);
@@ -431,7 +433,75 @@ fn of_two_versions_sealed_apart_none_is_approved_before_one_was_picked() {
     assert_ne!(digests[0], digests[1]);
     env.hangar(&twin, &["sync"]);
     env.hangar(&place.dir, &["sync"]);
+    (place, twin, digests)
+}
 
+/// Which versions are not set aside.
+fn standing(task: &Value) -> Vec<&str> {
+    let versions = task["versions"].as_array().unwrap().iter();
+    let stand = versions.filter(|version| version["set_aside"] == false);
+    stand
+        .map(|version| version["manifest"].as_str().unwrap())
+        .collect()
+}
+
+#[test]
+fn opposite_words_about_versions_sealed_apart_wait_for_a_word_of_somebody_who_knows_both() {
+    let (place, twin, digests) = sealed_apart();
+    let env = &place.env;
+    env.hangar(&twin, &["sync"]);
+    for (dir, digest) in [&place.dir, &twin].into_iter().zip(&digests) {
+        let args = [
+            "adjudicate",
+            "KAN-1",
+            digest,
+            "--reason",
+            "mine",
+            "--offline",
+        ];
+        env.hangar(dir, &args).success();
+    }
+    for dir in [&twin, &place.dir, &twin] {
+        env.hangar(dir, &["sync"]);
+    }
+    let task = place.json("task-show", &["task", "show", "KAN-1"], 0);
+    assert_eq!(standing(&task), [""; 0], "{task}");
+    assert_eq!(task["next"], "adjudicate", "{task}");
+    let inbox = place.json("inbox", &["inbox"], 0);
+    assert_eq!(inbox["items"][0]["kind"], "contradiction", "{inbox}");
+    assert_eq!(env.hangar(&place.dir, &["run", "KAN-1"]).code, Some(6));
+    let approve = ["approve", "KAN-1", "--digest", &digests[1]];
+    place.refused(&approve, 4, "were sealed apart");
+
+    let args = [
+        "adjudicate",
+        "KAN-1",
+        &digests[1],
+        "--reason",
+        "both are read",
+    ];
+    env.hangar(&twin, &args).success();
+    env.hangar(&place.dir, &["sync"]);
+    let task = place.json("task-show", &["task", "show", "KAN-1"], 0);
+    assert_eq!(standing(&task), [digests[1].as_str()], "{task}");
+    let said = task["adjudicated"].as_array().unwrap().iter();
+    let said: Vec<_> = said
+        .map(|one| (&one["in_force"], one.get("opposite")))
+        .collect();
+    let yes = &Value::from(true);
+    let mut forces: Vec<_> = said.iter().map(|one| one.0 == yes).collect();
+    forces.sort_unstable();
+    assert_eq!(forces, [false, true, true], "{task}");
+    assert!(said.iter().all(|one| one.1.is_none()), "{task}");
+    let inbox = place.json("inbox", &["inbox"], 0);
+    assert_eq!(inbox["items"][0]["kind"], "review", "{inbox}");
+    place.approve();
+}
+
+#[test]
+fn of_two_versions_sealed_apart_none_is_approved_before_one_was_picked() {
+    let (place, _, digests) = sealed_apart();
+    let env = &place.env;
     let card = env.hangar(&place.dir, &["review", "KAN-1"]).success();
     assert!(card.stdout.contains("hangar adjudicate "), "{card}");
     for (word, more) in [("approve", &[][..]), ("reject", &["--reason", "no"])] {

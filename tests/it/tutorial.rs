@@ -147,7 +147,14 @@ fn the_tutorial_runs_as_it_stands() {
     let env = type_out("docs/tutorial.md");
     // A stranger with one short file decides both of its tasks.
     let dir = env.home().join("greeter");
-    let tasks = env.git(&dir, &["for-each-ref", "--format=%(refname:lstrip=3)", "refs/hangar/tasks"]);
+    let tasks = env.git(
+        &dir,
+        &[
+            "for-each-ref",
+            "--format=%(refname:lstrip=3)",
+            "refs/hangar/tasks",
+        ],
+    );
     assert_eq!(tasks.lines().count(), 2, "{tasks}");
     for task in tasks.lines() {
         let said = one_task::said(&dir, env.home(), task);

@@ -45,7 +45,8 @@ pub struct AdjudicationView {
     pub by: Principal,
     /// Why.
     pub reason: String,
-    /// Whether it does stand: nobody said that it falls.
+    /// Whether it does stand: nobody said that it falls, or somebody who knew that said once more that it
+    /// stands.
     pub in_force: bool,
     /// Who said that it falls.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -74,15 +75,18 @@ pub(in crate::app) fn adjudications(dossier: &Dossier) -> Vec<AdjudicationView> 
             }
         }
     }
+    let is_out = |document: &Digest| dossier.history.task.set_aside.contains(document);
     let view = |(by, stands, falls, reason): &(&Principal, Digest, &Vec<Digest>, &String)| {
-        let against = said.iter().find(|(_, _, other, _)| other.contains(stands));
+        // The last one that said so: who stood by it again before that is overruled too.
+        let mut later = said.iter().rev().filter(|_| is_out(stands));
+        let against = later.find(|(_, _, other, _)| other.contains(stands));
         AdjudicationView {
             stands: *stands,
             by: (*by).clone(),
             reason: (*reason).clone(),
             in_force: against.is_none(),
             against: against.map(|(by, ..)| (*by).clone()),
-            opposite: against.is_some_and(|(_, other, ..)| falls.contains(other)),
+            opposite: against.is_some_and(|(_, other, ..)| falls.contains(other) && is_out(other)),
         }
     };
     said.iter().map(view).collect()

@@ -4,6 +4,7 @@ use crate::app::Error;
 use crate::base::words;
 use crate::flow;
 use crate::flow::stage::{self, Next};
+use crate::model::digest::Digest;
 use crate::model::manifest::Manifest;
 use crate::store::Store;
 use crate::store::dossier::{Dossier, Held};
@@ -59,14 +60,20 @@ fn named(waiting: &[Dossier]) -> String {
     waiting.iter().map(line).collect()
 }
 
-/// A version by number, or the newest that counts.
+/// A version by number, or the newest that counts; else the newest of those about which people said the
+/// opposite.
 pub(super) fn choose(dossier: &Dossier, version: Option<u32>) -> Result<&Held<Manifest>, Error> {
     if let Some(version) = version {
         return numbered(dossier, version);
     }
-    let mut seals = dossier.seals.iter();
-    let newest = seals.rfind(|seal| !dossier.is_aside(seal.digest()));
-    newest.ok_or_else(|| {
+    let undecided = stage::undecided(dossier);
+    let newest = |counts: &dyn Fn(Digest) -> bool| {
+        let mut seals = dossier.seals.iter();
+        seals.rfind(|seal| counts(seal.digest()))
+    };
+    let found = newest(&|digest| !dossier.is_aside(digest));
+    let found = found.or_else(|| newest(&|digest| undecided.contains(&digest)));
+    found.ok_or_else(|| {
         let what = "the task has no sealed tests yet";
         flow::Error::refused(what, "see `hangar task show`").into()
     })

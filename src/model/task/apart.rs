@@ -155,6 +155,14 @@ fn retry() -> Change {
     }
 }
 
+fn adjudicate(stands: Digest, falls: Digest) -> Change {
+    Change::Adjudicate {
+        stands,
+        falls: vec![falls],
+        reason: "read".into(),
+    }
+}
+
 fn deliver() -> Change {
     let document = Digest::of(b"document");
     Change::Deliver {
@@ -308,5 +316,32 @@ fn an_event_that_has_seen_nothing_does_nothing() {
         let (task, refused) = history.fold();
         assert_eq!(task.state, State::Draft);
         assert_eq!(refused[1].as_deref(), Some("the task does not exist yet"));
+    });
+}
+
+#[test]
+fn of_opposite_adjudications_the_one_that_has_seen_both_decides() {
+    let [a, b] = [b"a", b"b"].map(|text| Digest::of(text));
+    always(Flow::Plain, |mut history| {
+        let one = history.add(&[0], 0, adjudicate(a, b));
+        let two = history.add(&[0], 1, adjudicate(b, a));
+        assert_eq!(history.fold().0.set_aside, [a, b].into());
+        let three = history.add(&[one, two], 0, adjudicate(a, b));
+        assert_eq!(history.fold().0.set_aside, [b].into());
+        // Who knew of one only takes the other back with nothing.
+        history.add(&[two], 1, adjudicate(b, a));
+        assert_eq!(history.fold().0.set_aside, [a, b].into());
+        // What a retry set aside does not come back.
+        let cancelled = history.add(&[three], 0, cancel());
+        let retried = history.add(
+            &[cancelled],
+            0,
+            Change::Retry {
+                from: Stage::Writing,
+                set_aside: vec![a],
+            },
+        );
+        history.add(&[retried], 0, adjudicate(a, b));
+        assert!(history.fold().0.set_aside.contains(&a));
     });
 }

@@ -20,6 +20,7 @@ pub(super) struct Step {
     base: Vec<Digest>,
     criteria: Option<SetStep<Criterion>>,
     tags: Option<SetStep<String>>,
+    fallen: Option<SetStep<Digest>>,
 }
 
 impl Task {
@@ -33,10 +34,17 @@ impl Task {
                 base: self.written.base.events(),
                 criteria: criteria.as_ref().map(|new| self.written.criteria.step(new)),
                 tags: tags.as_ref().map(|new| self.written.tags.step(new)),
+                ..Step::default()
             },
             // Who enqueues stands by the criteria: nobody who has not seen it takes one out.
             Change::Enqueue => Step {
                 criteria: Some(self.written.criteria.confirmation()),
+                ..Step::default()
+            },
+            // Of opposite words that had not seen each other neither takes the other back; who has seen
+            // both decides.
+            Change::Adjudicate { stands, falls, .. } => Step {
+                fallen: Some(self.written.fallen.swap(falls, stands)),
                 ..Step::default()
             },
             _ => Step::default(),
@@ -91,7 +99,12 @@ impl Task {
             }
             Change::Retry { set_aside, .. } => self.retry(set_aside, author),
             Change::Comment { text } => self.comment(text, author),
-            Change::Adjudicate { falls, .. } => self.set_aside.extend(falls),
+            Change::Adjudicate { .. } => {
+                if let Some(set) = &step.fallen {
+                    self.written.fallen.take(set, author.event);
+                    self.show_aside();
+                }
+            }
             Change::Publish { manifest, commit } => self.published = Some((*manifest, *commit)),
             Change::Delete => self.end(State::Deleted, "be deleted", String::new())?,
         }
@@ -224,7 +237,8 @@ impl Task {
             self.comment(&summary, author);
         }
         self.comment(&format!("Task retried by {}", author.principal), author);
-        self.set_aside.extend(set_aside);
+        self.written.retried.extend(set_aside);
+        self.show_aside();
         let consumed = self.consumed.as_ref();
         if consumed.is_some_and(|(manifest, _)| self.set_aside.contains(manifest)) {
             self.consumed = None;

@@ -155,6 +155,16 @@ impl<T: Clone + Ord> Kept<T> {
         }
     }
 
+    /// What it means that somebody who sees this puts `new` in and takes `gone` out.
+    pub(super) fn swap(&self, new: &[T], gone: &T) -> SetStep<T> {
+        let out = self.items.iter().filter(|(item, _)| item == gone);
+        SetStep {
+            order: Vec::new(),
+            add: new.to_vec(),
+            remove: out.cloned().collect(),
+        }
+    }
+
     /// Does what `event` means. Elements come in the order of its list, others behind them.
     pub(super) fn take(&mut self, step: &SetStep<T>, event: Digest) {
         let before = self.list();

@@ -173,15 +173,26 @@ fn another_grade_of_the_same_patch_that_says_the_opposite() {
     forged
         .task()
         .names("grade", "says the opposite of the same patch");
-    let adjudicate = Change::Adjudicate {
-        stands: forged.dossier().grades[0].digest(),
-        falls: vec![written.digest],
-        reason: "a broken machine".into(),
-    };
     let alice = forged.world.person(&store);
-    store
-        .change_task(&forged.id, &alice, |_| Ok(vec![adjudicate.clone()]))
-        .unwrap();
+    let adjudicate = |stands, falls| {
+        let change = Change::Adjudicate {
+            stands,
+            falls: vec![falls],
+            reason: "a broken machine".into(),
+        };
+        store
+            .change_task(&forged.id, &alice, |_| Ok(vec![change.clone()]))
+            .unwrap();
+    };
+    let first = forged.dossier().grades[0].digest();
+    adjudicate(first, written.digest);
+    forged.task().is_yes();
+    // A later word takes an earlier one back.
+    adjudicate(written.digest, first);
+    forged
+        .task()
+        .names("grade", "says the opposite of the same patch");
+    adjudicate(first, written.digest);
     forged.task().is_yes();
 }
 

@@ -168,7 +168,7 @@ fn adjudicated(said: &AdjudicationView) -> String {
     if let Some(against) = &said.against {
         let why = if said.opposite {
             format!(
-                "does not stand: {against} said the opposite. What anybody says falls is out, and no arbiter says who was first, so neither document stands; decide anew"
+                "does not stand: {against} said the opposite at the same time, so neither document stands until an approver who has seen both says which"
             )
         } else {
             format!("does not stand any more: {against} said that it falls")

@@ -1,0 +1,65 @@
+//! Documents about which people adjudicated the opposite, without knowing of each other: all are set
+//! aside, and none stands in their place until somebody who has seen both says which.
+
+use crate::model::approval::Action;
+use crate::model::digest::Digest;
+use crate::model::event::Change;
+use crate::model::grade::Grade;
+use crate::store::dossier::{Dossier, Held};
+use std::collections::BTreeSet;
+
+/// Documents of adjudications of which no document is left standing. What a retry set aside, or what a
+/// key signed that lost its rights, is decided.
+pub fn undecided(dossier: &Dossier) -> BTreeSet<Digest> {
+    let aside = &dossier.history.task.set_aside;
+    let mut groups = Vec::new();
+    let mut settled: BTreeSet<Digest> = dossier.reduced.clone();
+    for record in &dossier.history.records {
+        let changes = record.event.value().change.iter().zip(&record.refused);
+        for (change, _) in changes.filter(|(_, refused)| refused.is_none()) {
+            match change {
+                Change::Adjudicate { stands, falls, .. } => {
+                    let mut group = falls.clone();
+                    group.push(*stands);
+                    groups.push(group);
+                }
+                Change::Retry { set_aside, .. } => settled.extend(set_aside),
+                _ => {}
+            }
+        }
+    }
+    let is_open = |one: &Digest| aside.contains(one) && !settled.contains(one);
+    groups.retain(|group| group.iter().all(is_open));
+    groups.into_iter().flatten().collect()
+}
+
+/// The decisions about a manifest of which it is undecided whether the approvals or the rejections stand.
+pub(super) fn decisions(dossier: &Dossier, manifest: Digest) -> Vec<Digest> {
+    let undecided = undecided(dossier);
+    let held = dossier.decisions.iter();
+    let held = held.filter(|held| held.value().manifest == manifest);
+    let open: Vec<_> = held
+        .filter(|held| undecided.contains(&held.digest()))
+        .collect();
+    let is = |action| open.iter().any(|held| held.value().action == action);
+    if is(Action::Approve) && is(Action::Reject) {
+        return open.iter().map(|held| held.digest()).collect();
+    }
+    Vec::new()
+}
+
+/// The grades of one patch of which it is undecided which stands.
+pub(super) fn grades<'a>(
+    dossier: &Dossier,
+    about: impl Iterator<Item = &'a Held<Grade>>,
+) -> Vec<Digest> {
+    let undecided = undecided(dossier);
+    let open: Vec<_> = about
+        .filter(|held| undecided.contains(&held.digest()) && !held.value().void)
+        .collect();
+    let is = |accepted| open.iter().any(|held| held.value().accepted == accepted);
+    if is(true) && is(false) {
+        return open.iter().map(|held| held.digest()).collect();
+    }
+    Vec::new()
+}
