@@ -65,6 +65,7 @@ mod index;
 mod index_damage;
 mod kill;
 mod kill_scene;
+mod news;
 mod partition;
 mod patch_approval;
 mod prefix;

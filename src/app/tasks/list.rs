@@ -131,6 +131,10 @@ pub struct TaskLine {
     pub worker: Option<Principal>,
     /// Claimed time of creation.
     pub created: String,
+    /// Why its creation does not count: the key that signed it lost rights since, or the policy version
+    /// that it names does not stand.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub doubt: Option<String>,
 }
 
 /// Lists the tasks of the repository. `tick` hears how many were read, of how many that the index does
@@ -256,6 +260,7 @@ mod tests {
             requester: name(requester),
             worker: worker.map(name),
             created: String::new(),
+            doubt: None,
         };
         let mine = BTreeSet::from([name("alice"), name("alice-worker")]);
         for (line, expected) in [

@@ -49,6 +49,10 @@ pub struct Entry {
     /// Fields that somebody else set at the same time, and whose value counts.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub beside: Vec<String>,
+    /// Why it does not count although it was signed as it should: its key lost rights since, or the policy
+    /// version that it names does not stand.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub doubt: Option<String>,
     /// Whether its signer took it back by a later one.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub withdrawn: bool,
@@ -195,6 +199,7 @@ fn entry<T: Document>(held: &Held<T>, what: String, text: Option<&String>) -> En
         text: text.filter(|text| !text.is_empty()).cloned(),
         refused: Vec::new(),
         beside: Vec::new(),
+        doubt: held.document.reduced.as_ref().map(ToString::to_string),
         withdrawn: false,
         digest: held.digest(),
         commit: held.commit,
@@ -213,6 +218,7 @@ fn event(record: &Record) -> Entry {
         text: Some(texts.join("\n\n")).filter(|text| !text.is_empty()),
         refused: record.refused.iter().flatten().cloned().collect(),
         beside: Vec::new(),
+        doubt: record.event.reduced.as_ref().map(ToString::to_string),
         withdrawn: false,
         digest: record.event.digest(),
         commit: record.commit,

@@ -203,6 +203,7 @@ mod tests {
             text: None,
             refused: Vec::new(),
             beside: Vec::new(),
+            doubt: None,
             withdrawn: false,
             digest: Digest::of(name.as_bytes()),
             commit: "0".repeat(40).parse().unwrap(),

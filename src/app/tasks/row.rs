@@ -41,13 +41,14 @@ enum Kept {
 }
 
 /// Identity: id, key, title. Standing: state, stage. Then flow, priority and tags; requester and worker;
-/// when it was made and when it changed.
+/// when it was made and when it changed. At the end why its creation does not count.
 type Fields = (
     (TaskId, Option<String>, String),
     (State, Option<Stage>),
     (Flow, u8, Vec<String>),
     (Principal, Option<Principal>),
     (String, String),
+    Option<String>,
 );
 
 impl Serialize for Listed {
@@ -62,6 +63,7 @@ impl Serialize for Listed {
                     (line.flow, line.priority, line.tags),
                     (line.requester, line.worker),
                     (line.created, updated),
+                    line.doubt,
                 ))
             }
         };
@@ -75,8 +77,8 @@ impl<'de> Deserialize<'de> for Listed {
             Kept::Fault(fault) => return Ok(Self::Fault(fault)),
             Kept::Task(fields) => fields,
         };
-        let ((id, key, title), (state, stage), (flow, priority, tags), who, (created, updated)) =
-            fields;
+        let ((id, key, title), (state, stage), (flow, priority, tags), who, times, doubt) = fields;
+        let (created, updated) = times;
         let (requester, worker) = who;
         let line = TaskLine {
             id,
@@ -90,6 +92,7 @@ impl<'de> Deserialize<'de> for Listed {
             requester,
             worker,
             created,
+            doubt,
         };
         Ok(Self::Task(Box::new(Dated { line, updated })))
     }
@@ -139,6 +142,9 @@ fn of(store: &Store, history: TaskHistory, refs: &TaskRefs) -> Result<Row<Listed
         || history.task.created.clone(),
         |record| record.event.value().signer.at.clone(),
     );
+    let creation = history.records.first();
+    let doubt = creation.and_then(|record| record.event.reduced.as_ref());
+    let doubt = doubt.map(ToString::to_string);
     // Only a task that is worked on has a stage, which its other documents tell.
     let waits = matches!(history.task.state, State::Assigned | State::Working);
     let (stage, holds, task) = if waits {
@@ -168,6 +174,7 @@ fn of(store: &Store, history: TaskHistory, refs: &TaskRefs) -> Result<Row<Listed
         requester: task.requester,
         worker: task.claim.map(|claim| claim.worker),
         created: task.created,
+        doubt,
     };
     Ok(Row {
         value: Listed::Task(Box::new(Dated { line, updated })),

@@ -165,7 +165,8 @@ pub struct VersionView {
     pub decision: DecisionView,
     /// Whether the task's text was edited after it was written.
     pub stale: bool,
-    /// Whether it was set aside by a retry or an adjudication.
+    /// Whether it was set aside by a retry or an adjudication, or does not count because its key lost
+    /// rights.
     pub set_aside: bool,
     /// The newest version, where that is another one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -210,6 +211,9 @@ pub struct GradeView {
     /// Why it is not accepted.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub reasons: Vec<String>,
+    /// Why it does not count although it was signed as it should.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub doubt: Option<String>,
 }
 
 /// Where the result went.
@@ -327,5 +331,6 @@ fn grade(held: &Held<crate::model::grade::Grade>) -> GradeView {
         secrecy: grade.secrecy,
         after_code: grade.after_code,
         reasons: grade.reasons.clone(),
+        doubt: held.document.reduced.as_ref().map(ToString::to_string),
     }
 }

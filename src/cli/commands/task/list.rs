@@ -125,6 +125,14 @@ pub(super) fn run(context: &Context, args: ListArgs) -> Result<ExitStatus, CliEr
     } else {
         printer.table(&table(&list));
     }
+    let doubted = list.tasks.iter().filter(|task| task.doubt.is_some());
+    match doubted.count() {
+        0 => {}
+        some => printer.warn(format!(
+            "{} by a key that does not count any more: `hangar task show` says why",
+            count(some, "task was made", "tasks were made")
+        )),
+    }
     if list.more > 0 {
         let more = count(list.more, "more task", "more tasks");
         printer.notice(format!("{more}; `--limit 0` shows all"));
@@ -184,6 +192,11 @@ fn table(list: &TaskList) -> Table {
         } else {
             task.id.as_str()
         };
+        let doubted = format!("{} (does not count)", task.requester);
+        let requester = match task.doubt {
+            Some(_) => (doubted.as_str(), Some(Label::Bad)),
+            None => (task.requester.as_str(), None),
+        };
         let stage = task.stage.map_or("-".into(), |stage| stage.to_string());
         table.row([
             (id, Some(Label::Id)),
@@ -191,7 +204,7 @@ fn table(list: &TaskList) -> Table {
             (&task.state.to_string(), state_label(task)),
             (&stage, None),
             (&task.priority.to_string(), None),
-            (task.requester.as_str(), None),
+            requester,
             (&task.title, None),
         ]);
     }

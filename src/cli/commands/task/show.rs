@@ -230,6 +230,11 @@ fn grade(grade: &GradeView) -> String {
     if grade.after_code {
         text.push_str(", after code");
     }
+    if let Some(doubt) = &grade.doubt {
+        let doubt = format!("does not count: {}", escape::line(doubt));
+        text.push_str("\n      ");
+        text.push_str(&paint(Label::Bad, doubt));
+    }
     for reason in &grade.reasons {
         text.push_str("\n      ");
         text.push_str(&escape::line(reason));
@@ -251,6 +256,10 @@ pub(super) fn line(entry: &Entry, names: usize, out: &mut Vec<String>) {
                 .map(|line| format!("      {}", escape::line(line))),
         );
     }
+    if let Some(doubt) = &entry.doubt {
+        let text = format!("does not count: {}", escape::line(doubt));
+        out.push(format!("      {}", paint(Label::Bad, text)));
+    }
     if entry.withdrawn {
         let text = "withdrawn: who signed it decided anew";
         out.push(format!("      {}", paint(Label::Attention, text)));
@@ -259,7 +268,8 @@ pub(super) fn line(entry: &Entry, names: usize, out: &mut Vec<String>) {
         let text = paint(Label::Attention, escape::line(beside));
         out.push(format!("      {text}"));
     }
-    for refused in &entry.refused {
+    let refused = entry.refused.iter();
+    for refused in refused.filter(|why| entry.doubt.as_ref() != Some(why)) {
         let text = format!("refused, no effect: {}", escape::line(refused));
         out.push(format!("      {}", paint(Label::Attention, text)));
     }
