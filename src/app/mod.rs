@@ -14,6 +14,7 @@ pub mod inbox;
 pub mod keys;
 mod landed;
 mod named;
+mod news;
 mod notices;
 pub mod policy;
 pub mod remote;

@@ -4,6 +4,7 @@ pub mod add;
 pub mod change;
 mod differences;
 pub mod edit;
+mod overtaken;
 mod rivals;
 pub mod take;
 mod texts;
@@ -22,6 +23,8 @@ use crate::store::{Store, reduce};
 use crate::trust::PublicKey;
 use change::{LeftOutView, NeedView};
 use differences::changes;
+pub use overtaken::OvertakenView;
+pub(super) use overtaken::overtaken;
 pub(super) use rivals::rivals;
 pub use rivals::{RivalView, RivalsView, SetAsideView};
 use schemars::JsonSchema;
@@ -60,6 +63,9 @@ pub struct PolicyView {
     /// Versions that wait for signatures.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub proposals: Vec<ProposalView>,
+    /// Versions that waited for signatures when the one in force took their number.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub overtaken: Vec<OvertakenView>,
     /// Versions of which it is undecided which stands. Nothing is decided while there are any.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub rivals: Vec<RivalsView>,
@@ -181,6 +187,9 @@ pub fn show(here: &Here) -> Result<PolicyView, Error> {
         view.proposals
             .push(proposal_view(&store, &proposal, &needs)?);
     }
+    // Of those that an earlier version overtook tells the log.
+    let own = |one: &OvertakenView| one.by == view.digest;
+    view.overtaken = overtaken(&store)?.into_iter().filter(own).collect();
     view.rivals = rivals(&store.policy);
     view.set_aside = rivals::set_aside(&store.policy, agreed);
     Ok(view)
@@ -191,14 +200,7 @@ pub(super) fn proposal_view(
     proposal: &Proposal,
     needs: &[Tally],
 ) -> Result<ProposalView, Error> {
-    let after = policy_of(&proposal.draft)?;
     let before = followed(&store.policy, &proposal.draft)?;
-    // The lists that the version brings along are not among the policy's yet.
-    let brought = proposal.draft.accepted.iter();
-    let brought: BTreeMap<Digest, BTreeSet<Digest>> = brought
-        .filter_map(|bytes| Some((Digest::of(bytes), read_list(bytes)?)))
-        .collect();
-    let lists = |digest| store.policy.list(digest).or_else(|| brought.get(&digest));
     Ok(ProposalView {
         digest: proposal.digest,
         needs: needs
@@ -206,9 +208,21 @@ pub(super) fn proposal_view(
             .filter(|need| !need.suffices())
             .map(change::need)
             .collect(),
-        changes: changes(before, &after, &lists),
+        changes: proposed(store, before, proposal)?,
         left_out: change::left_out(&reduce::left_out(store, &proposal.draft)?),
     })
+}
+
+/// What a proposal changes against the version that it follows.
+fn proposed(store: &Store, before: &Policy, proposal: &Proposal) -> Result<Vec<String>, Error> {
+    let after = policy_of(&proposal.draft)?;
+    // The lists that the version brings along are not among the policy's yet.
+    let brought = proposal.draft.accepted.iter();
+    let brought: BTreeMap<Digest, BTreeSet<Digest>> = brought
+        .filter_map(|bytes| Some((Digest::of(bytes), read_list(bytes)?)))
+        .collect();
+    let lists = |digest| store.policy.list(digest).or_else(|| brought.get(&digest));
+    Ok(changes(before, &after, &lists))
 }
 
 fn view(repo: &Digest, policy: &Policy) -> Result<PolicyView, Error> {
@@ -254,6 +268,7 @@ fn view(repo: &Digest, policy: &Policy) -> Result<PolicyView, Error> {
         acceptance: acceptance(policy),
         reduced: Vec::new(),
         proposals: Vec::new(),
+        overtaken: Vec::new(),
         rivals: Vec::new(),
         set_aside: Vec::new(),
     })
@@ -309,11 +324,13 @@ pub struct PolicyVersion {
     pub root: Digest,
     /// What it adds and removes against the version before, one phrase each.
     pub changes: Vec<String>,
+    /// Versions that waited for signatures when this one took their number.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub overtaken: Vec<OvertakenView>,
 }
 
-/// Every version with what it changed, up to undecided rivals.
-pub fn log(here: &Here) -> Result<PolicyLog, Error> {
-    let store = here.store()?;
+/// Every version with what it changed, oldest first, up to undecided rivals.
+pub(super) fn versions(store: &Store) -> Vec<PolicyVersion> {
     let mut versions = Vec::new();
     let mut before: Option<&Policy> = None;
     for policy in store.policy.agreed() {
@@ -325,11 +342,26 @@ pub fn log(here: &Here) -> Result<PolicyLog, Error> {
                 || vec!["founded".to_owned()],
                 |before| changes(before, policy, &|digest| store.policy.list(digest)),
             ),
+            overtaken: Vec::new(),
         });
         before = Some(policy);
     }
+    versions
+}
+
+/// Every version with what it changed and what it overtook.
+pub fn log(here: &Here) -> Result<PolicyLog, Error> {
+    let store = here.store()?;
+    let mut versions = versions(&store);
+    for one in overtaken(&store)? {
+        let mut all = versions.iter_mut();
+        if let Some(version) = all.find(|version| version.digest == one.by) {
+            version.overtaken.push(one);
+        }
+    }
     versions.reverse();
-    let newest = before.unwrap_or_else(|| store.policy.newest());
+    let agreed = store.policy.agreed().next_back();
+    let newest = agreed.unwrap_or_else(|| store.policy.newest());
     Ok(PolicyLog {
         repo: store.policy.repo(),
         versions,

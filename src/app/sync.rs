@@ -2,7 +2,8 @@
 
 use super::error::with_causes;
 use super::here::shell_word;
-use super::policy::{RivalsView, rivals};
+use super::news;
+use super::policy::{PolicyVersion, RivalsView, rivals, versions};
 use super::remote;
 use super::tasks::archive;
 use super::{Error, Here};
@@ -72,6 +73,9 @@ pub struct SyncView {
     /// Refs that this version does not know; they are left alone.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub unknown: Vec<String>,
+    /// Versions of the policy that came, each with what it changed, oldest first.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub policy: Vec<PolicyVersion>,
     /// Versions of the policy of which it is undecided which stands. Nothing is decided while there are
     /// any.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
@@ -176,13 +180,23 @@ pub fn sync(here: &Here, remote: Option<&str>, prefix: Option<Prefix>) -> Result
     };
     archive::daily(here, &store)?;
     let policy = store.layout.policy();
+    let known: Vec<Digest> = store
+        .policy
+        .versions()
+        .map(|one| one.reference.digest)
+        .collect();
     let (store, mut report) = sync::sync(store, &wanted)?;
     if restored {
         report.fetched.insert(policy);
     }
     tell_of_compromise(here, &store);
+    news::tell(here, &store);
     let mut view = view(report);
     view.readers = readers;
+    if !known.contains(&store.policy.newest().reference.digest) {
+        view.policy = versions(&store);
+        view.policy.retain(|one| !known.contains(&one.digest));
+    }
     view.rivals = rivals(&store.policy);
     view.whole &= view.rivals.is_empty();
     Ok(view)
@@ -347,7 +361,9 @@ fn exchange(
         push,
         prefix: None,
     };
-    sync::sync(store, &wanted)
+    let (store, report) = sync::sync(store, &wanted)?;
+    news::tell(here, &store);
+    Ok((store, report))
 }
 
 /// A plain name must be a configured remote: git would take it for a folder.
@@ -397,6 +413,7 @@ fn view(report: Report) -> SyncView {
         not_applied: report.not_applied.into_iter().map(not_applied).collect(),
         empty: empty.collect(),
         unknown: report.unknown.into_iter().collect(),
+        policy: Vec::new(),
         rivals: Vec::new(),
         not_pushed: report.not_pushed.map(|not| not.why),
     }

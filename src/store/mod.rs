@@ -28,6 +28,7 @@ pub mod resolve;
 pub mod scan;
 pub mod sync;
 pub mod tasks;
+pub mod told;
 pub mod write;
 
 pub use error::Error;

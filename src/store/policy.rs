@@ -394,6 +394,19 @@ pub fn open_needs(history: &PolicyHistory, draft: &Draft) -> Result<Vec<Tally>, 
     needs_of(history, draft).map_err(Error::proposed)
 }
 
+/// The version that a draft would have followed, whatever came since, and who with a say under it signed
+/// it. `None` where it follows no version that is here, or nobody with a say signed.
+pub fn backed<'a>(
+    history: &'a PolicyHistory,
+    draft: &Draft,
+) -> Option<(&'a Policy, BTreeSet<Principal>)> {
+    let step = Step::of(draft).ok()?;
+    let before = history.version(step.members.previous?)?;
+    let needs = tally(Some(before), &step, &[]);
+    let signed: BTreeSet<_> = needs.into_iter().flat_map(|need| need.signed).collect();
+    (!signed.is_empty()).then_some((before, signed))
+}
+
 /// Whether somebody who had a say under one of the versions signed the draft.
 pub fn is_signed(history: &PolicyHistory, draft: &Draft) -> bool {
     let Ok(step) = Step::of(draft) else {

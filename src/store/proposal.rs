@@ -15,7 +15,7 @@ use super::{Error, Store};
 use crate::git::{self, Repository};
 use crate::model::codec;
 use crate::model::digest::Digest;
-use crate::model::ids::TaskId;
+use crate::model::ids::{Principal, TaskId};
 use crate::model::object_id::ObjectId;
 use crate::model::policy::{Members, Policy, Root};
 use crate::model::reduction::Why;
@@ -33,6 +33,18 @@ pub struct Proposal {
     pub digest: Digest,
     /// Both documents and the signatures so far.
     pub draft: Draft,
+}
+
+/// A version that can't be put in force any more: another one of its number was, before it had its
+/// signatures.
+#[derive(Debug, Clone)]
+pub struct Overtaken {
+    /// Both documents and the signatures that it had.
+    pub proposal: Proposal,
+    /// Who with a say signed it.
+    pub signed: BTreeSet<Principal>,
+    /// The version in force that has its number.
+    pub by: PolicyRef,
 }
 
 /// What became of a draft.
@@ -309,5 +321,36 @@ impl Store {
             }
         }
         Ok(open)
+    }
+
+    /// Proposals that were overtaken, in the order of their numbers. None while rivals are undecided.
+    pub fn overtaken(&self) -> Result<Vec<Overtaken>, Error> {
+        let mut found = Vec::new();
+        if !self.policy.rivals().is_empty() {
+            return Ok(found);
+        }
+        for (name, head) in self.repo.list_refs(&self.layout.proposals())? {
+            let digest = self.layout.proposal_of(&name);
+            let digest = digest.filter(|digest| self.policy.version(*digest).is_none());
+            let Some(Ok(proposal)) = digest.map(|digest| read(&self.repo, digest, head)) else {
+                continue;
+            };
+            let Some((before, signed)) = policy::backed(&self.policy, &proposal.draft) else {
+                continue;
+            };
+            let number = before.reference.version + 1;
+            let mut chain = self.policy.versions().map(|one| one.reference);
+            if let Some(by) = chain.find(|one| one.version == number)
+                && self.policy.stands(before.reference.digest)
+            {
+                found.push(Overtaken {
+                    proposal,
+                    signed,
+                    by,
+                });
+            }
+        }
+        found.sort_by_key(|one| (one.by.version, one.proposal.digest));
+        Ok(found)
     }
 }

@@ -1,7 +1,7 @@
 //! What became of a new version of the policy: in force, or waiting for signatures.
 
 use super::ProposalView;
-use crate::app::{Error, Here, sync};
+use crate::app::{Error, Here, news, sync};
 use crate::flow::{self, decide::refuse_agents};
 use crate::model::codec;
 use crate::model::digest::Digest;
@@ -195,6 +195,9 @@ pub(super) fn finish(
     changed.unread.sort();
     changed.unread.dedup();
     let fate = proposal::sign(store, draft, signer)?;
+    if matches!(fate, Fate::InForce(_)) {
+        news::know(&here.store()?);
+    }
     sync::publish(here)?;
     match fate {
         Fate::InForce(reference) => changed.digest = reference.digest,

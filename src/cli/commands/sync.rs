@@ -75,6 +75,15 @@ fn text(view: &SyncView) -> String {
     counted("fetched", &view.fetched);
     counted("joined", &view.joined);
     counted("pushed", &view.pushed);
+    for version in &view.policy {
+        let mut changes = version.changes.iter().map(|change| escape::line(change));
+        let first = changes.next().unwrap_or_default();
+        lines.push(format!(
+            "{:<10} version {}: {first}",
+            "policy", version.version
+        ));
+        lines.extend(changes.map(|change| format!("{:<10} {change}", "")));
+    }
     if !view.archived.is_empty() {
         let tasks = count(view.archived.len(), "task", "tasks");
         lines.push(format!("{:<10} {tasks}", "archived"));

@@ -1,6 +1,6 @@
 //! `hangar policy log`
 
-use super::told::{rivals_text, set_aside_text};
+use super::told::{overtaken_text, rivals_text, set_aside_text};
 use crate::app::policy::{self, PolicyLog};
 use crate::cli::{CliError, ExitStatus, context::Context};
 use crate::ui::{Label, escape, paint};
@@ -33,6 +33,9 @@ fn log_text(log: &PolicyLog) -> String {
         );
         for change in &version.changes {
             let _ = writeln!(out, "  {}", escape::line(change));
+        }
+        for one in &version.overtaken {
+            out.push_str(&overtaken_text(one));
         }
     }
     out.push_str(&rivals_text(&log.rivals));

@@ -1,6 +1,6 @@
 //! `hangar policy show`
 
-use super::told::{left_out, need_text, people, rivals_text, set_aside_text};
+use super::told::{left_out, need_text, overtaken_text, people, rivals_text, set_aside_text};
 use crate::app::policy::{self, PolicyView, ProposalView, edit, machine_word, role_word};
 use crate::base::words::count;
 use crate::cli::{CliError, ExitStatus, context::Context};
@@ -59,6 +59,12 @@ fn page(view: &PolicyView) -> String {
     }
     for proposal in &view.proposals {
         self::proposal(proposal, &mut out);
+    }
+    if !view.overtaken.is_empty() {
+        let _ = writeln!(out, "\n{}", heading("Overtaken"));
+    }
+    for one in &view.overtaken {
+        out.push_str(&overtaken_text(one));
     }
     out
 }

@@ -1,7 +1,7 @@
 //! What the commands that change the policy print, and what several commands say of it.
 
 use crate::app::policy::change::{Changed, LeftOutView, NeedView};
-use crate::app::policy::{RivalsView, SetAsideView};
+use crate::app::policy::{OvertakenView, RivalsView, SetAsideView};
 use crate::base::words::{count, word};
 use crate::cli::{ExitStatus, context::Context};
 use crate::model::ids::Principal;
@@ -138,6 +138,22 @@ pub(in crate::cli::commands) fn rivals_text(rivals: &[RivalsView]) -> String {
     if !rivals.is_empty() {
         let command = paint(Label::Command, "hangar policy resolve DIGEST");
         let _ = writeln!(out, "  Holders of root keys say which: {command}");
+    }
+    out
+}
+
+/// A version that another one of its number overtook.
+pub(super) fn overtaken_text(one: &OvertakenView) -> String {
+    let signed: Vec<_> = one.signed.iter().map(ToString::to_string).collect();
+    let digest = paint(Label::Id, one.digest.short());
+    let mut out = format!(
+        "  overtaken: {digest}, signed by {}; make it again on top if it is still wanted\n",
+        signed.join(" and ")
+    );
+    for change in &one.changes {
+        out.push_str("    ");
+        out.push_str(&escape::line(change));
+        out.push('\n');
     }
     out
 }

@@ -1,0 +1,69 @@
+//! What came with a sync, changes what people may rely on, and is said by no answer of a later command:
+//! each is told once in a clone. Must not know how the sync went.
+
+use super::Here;
+use super::policy::overtaken;
+use crate::base::words::count;
+use crate::model::reduction::Why;
+use crate::store::{Store, told};
+use std::collections::BTreeMap;
+
+/// What is told, by what it is remembered as.
+type News = BTreeMap<String, String>;
+
+/// Tells what is new in this clone.
+pub(super) fn tell(here: &Here, store: &Store) {
+    let mut news = compromised(store);
+    news.extend(overtaken_versions(store));
+    for key in told::untold(&store.repo, news.keys().cloned()) {
+        if let Some(text) = news.get(&key) {
+            here.notices.say(text);
+        }
+    }
+}
+
+/// What whoever changes the policy sees while they do it is not told them afterwards.
+pub(super) fn know(store: &Store) {
+    let news = compromised(store);
+    told::untold(&store.repo, news.into_keys());
+}
+
+/// Keys that were declared compromised.
+fn compromised(store: &Store) -> News {
+    let newest = store.policy.newest();
+    let entries = newest.members.reduced.iter();
+    let entries = entries.filter(|entry| entry.how == Why::Compromised);
+    let one = |entry: &crate::model::reduction::Reduction| {
+        let counting = store
+            .policy
+            .list(entry.accepted)
+            .map_or(0, |list| list.len());
+        let text = format!(
+            "version {} of the policy declares the key {} of {} compromised: nothing that it signed counts but the {} that the version lists. `hangar task list` and `hangar task show` mark the rest, and `hangar verify --all` names what rested on it",
+            entry.since,
+            entry.key,
+            entry.principal,
+            count(counting, "document", "documents"),
+        );
+        (format!("compromised {} {}", entry.since, entry.key), text)
+    };
+    entries.map(one).collect()
+}
+
+/// Proposed versions of the policy that can't be put in force any more.
+fn overtaken_versions(store: &Store) -> News {
+    // What can't be read is no news.
+    let all = overtaken(store).unwrap_or_default();
+    let one = |one: super::policy::OvertakenView| {
+        let signed: Vec<_> = one.signed.iter().map(ToString::to_string).collect();
+        let text = format!(
+            "the version {version} of the policy that {} signed ({}: {}) was overtaken: another version {version} was put in force before it had its signatures. Whoever still wants it makes the change again on top of that (`hangar policy log` shows both)",
+            signed.join(" and "),
+            one.digest.short(),
+            one.changes.join("; "),
+            version = one.version,
+        );
+        (format!("overtaken {}", one.digest), text)
+    };
+    all.into_iter().map(one).collect()
+}
