@@ -4,17 +4,21 @@
 use super::Here;
 use super::policy::overtaken;
 use crate::base::words::count;
+use crate::model::digest::Digest;
+use crate::model::ids::TaskId;
 use crate::model::reduction::Why;
+use crate::store::index::keys;
 use crate::store::{Store, told};
 use std::collections::BTreeMap;
 
 /// What is told, by what it is remembered as.
 type News = BTreeMap<String, String>;
 
-/// Tells what is new in this clone.
-pub(super) fn tell(here: &Here, store: &Store) {
+/// Tells what is new in this clone. `tasks` came just now.
+pub(super) fn tell(here: &Here, store: &Store, tasks: &[TaskId]) {
     let mut news = compromised(store);
     news.extend(overtaken_versions(store));
+    news.extend(shared_keys(store, tasks));
     for key in told::untold(&store.repo, news.keys().cloned()) {
         if let Some(text) = news.get(&key) {
             here.notices.say(text);
@@ -66,4 +70,51 @@ fn overtaken_versions(store: &Store) -> News {
         (format!("overtaken {}", one.digest), text)
     };
     all.into_iter().map(one).collect()
+}
+
+/// External keys that one of these tasks has and another live task too: clones gave them apart.
+fn shared_keys(store: &Store, tasks: &[TaskId]) -> News {
+    let mut by_key: BTreeMap<String, Vec<TaskId>> = BTreeMap::new();
+    let live = if tasks.is_empty() {
+        Vec::new()
+    } else {
+        keys::live(store).unwrap_or_default()
+    };
+    for ((id, _), key) in live {
+        if !key.is_empty() {
+            by_key.entry(key).or_default().push(id);
+        }
+    }
+    let shared = by_key.into_iter();
+    let shared = shared.filter(|(_, ids)| ids.len() > 1 && ids.iter().any(|id| tasks.contains(id)));
+    let mut news = News::new();
+    for (_, ids) in shared {
+        news.extend(shared_key(store, &ids));
+    }
+    news
+}
+
+fn shared_key(store: &Store, ids: &[TaskId]) -> Option<(String, String)> {
+    let mut named = Vec::new();
+    let mut key = String::new();
+    for id in ids {
+        let task = store.task(id).ok()?.task;
+        named.push(format!(
+            "{} by {} ({})",
+            id.short(),
+            task.requester,
+            task.title
+        ));
+        key = task.external;
+    }
+    let whole: Vec<_> = ids.iter().map(TaskId::as_str).collect();
+    let text = format!(
+        "{} have the key `{key}`, given in clones that did not know of each other: {}. The key alone names none of them; use their ids, and cancel or delete one where they are the same",
+        count(ids.len(), "task", "tasks"),
+        named.join(" and "),
+    );
+    Some((
+        format!("key {}", Digest::of(whole.join(" ").as_bytes())),
+        text,
+    ))
 }

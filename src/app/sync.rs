@@ -190,7 +190,7 @@ pub fn sync(here: &Here, remote: Option<&str>, prefix: Option<Prefix>) -> Result
         report.fetched.insert(policy);
     }
     tell_of_compromise(here, &store);
-    news::tell(here, &store);
+    tell_news(here, &store, &report);
     let mut view = view(report);
     view.readers = readers;
     if !known.contains(&store.policy.newest().reference.digest) {
@@ -362,8 +362,14 @@ fn exchange(
         prefix: None,
     };
     let (store, report) = sync::sync(store, &wanted)?;
-    news::tell(here, &store);
+    tell_news(here, &store, &report);
     Ok((store, report))
+}
+
+fn tell_news(here: &Here, store: &Store, report: &Report) {
+    let came = report.fetched.iter().chain(&report.joined);
+    let tasks: Vec<TaskId> = came.filter_map(|name| store.layout.task_of(name)).collect();
+    news::tell(here, store, &tasks);
 }
 
 /// A plain name must be a configured remote: git would take it for a folder.

@@ -3,7 +3,7 @@
 use super::cli_flow::Place;
 use super::cli_help::validate;
 use super::cli_review::Colleague;
-use super::common::hub::Team;
+use super::common::hub::{Hub, Team};
 use super::common::{Ran, TestEnv};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -180,4 +180,31 @@ fn a_version_of_the_policy_that_was_overtaken_is_told_once_and_stays_in_the_log(
         dave.as_str(),
         "{log}"
     );
+}
+
+#[test]
+fn an_external_key_that_two_clones_gave_is_told_once_in_each() {
+    let (hub, first) = Hub::new();
+    let second = hub.clone("second");
+    let new = |dir: &Path, title: &str, key: &str| {
+        let args = ["task", "new", title, "--plain", "--json", "--key", key];
+        let made = hub.env.hangar(dir, &args).success().json();
+        made["id"].as_str().unwrap()[..8].to_owned()
+    };
+    let one = new(&first, "One", "KAN-7");
+    let two = new(&second, "Two", "kan-7");
+    new(&second, "Another", "KAN-8");
+    let told = |ran: &Ran| ran.stderr.matches("2 tasks have the key").count();
+    assert_eq!(told(&hub.sync(&first)), 0);
+    let ran = hub.sync(&second);
+    assert_eq!(told(&ran), 1, "{ran}");
+    for part in [&one, &two, "One", "Two"] {
+        assert!(ran.stderr.contains(part), "{part}: {ran}");
+    }
+    assert_eq!(told(&hub.sync(&second)), 0);
+    let ran = hub.sync(&first);
+    assert_eq!(told(&ran), 1, "{ran}");
+    hub.edit(&second, &two, "Two, edited");
+    hub.sync(&second);
+    assert_eq!(told(&hub.sync(&first)), 0);
 }
