@@ -9,7 +9,7 @@ use crate::model::ids::TaskId;
 use crate::model::reduction::Why;
 use crate::store::index::keys;
 use crate::store::{Store, told};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What is told, by what it is remembered as.
 type News = BTreeMap<String, String>;
@@ -38,10 +38,7 @@ fn compromised(store: &Store) -> News {
     let entries = newest.members.reduced.iter();
     let entries = entries.filter(|entry| entry.how == Why::Compromised);
     let one = |entry: &crate::model::reduction::Reduction| {
-        let counting = store
-            .policy
-            .list(entry.accepted)
-            .map_or(0, |list| list.len());
+        let counting = store.policy.list(entry.accepted).map_or(0, BTreeSet::len);
         let text = format!(
             "version {} of the policy declares the key {} of {} compromised: nothing that it signed counts but the {} that the version lists. `hangar task list` and `hangar task show` mark the rest, and `hangar verify --all` names what rested on it",
             entry.since,

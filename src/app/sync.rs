@@ -16,7 +16,7 @@ use crate::model::reduction::Why;
 use crate::store::layout::{Layout, Prefix};
 use crate::store::remotes::Readers;
 use crate::store::sync::{self, Loss, NotApplied, NotPushed, Report, Wanted};
-use crate::store::{self, Store};
+use crate::store::{self, Store, told};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::path::Path;
@@ -191,6 +191,7 @@ pub fn sync(here: &Here, remote: Option<&str>, prefix: Option<Prefix>) -> Result
     }
     tell_of_compromise(here, &store);
     tell_news(here, &store, &report);
+    only_untold(&store, &mut report);
     let mut view = view(report);
     view.readers = readers;
     if !known.contains(&store.policy.newest().reference.digest) {
@@ -279,17 +280,7 @@ pub fn refresh(here: &Here, store: Store) -> Result<Store, Error> {
         return Ok(store);
     };
     match exchange(here, store, &remote, false) {
-        Ok((store, report)) => {
-            let count = report.not_applied.len();
-            if count > 0 {
-                here.notices.say(&format!(
-                    "{} of `{}` without effect here: `hangar sync` names them",
-                    words::count(count, "document is", "documents are"),
-                    shown_remote(&remote)
-                ));
-            }
-            Ok(store)
-        }
+        Ok((store, _)) => Ok(store),
         Err(error) => {
             let why = with_causes(&error);
             here.notices.say(&format!(
@@ -361,9 +352,45 @@ fn exchange(
         push,
         prefix: None,
     };
-    let (store, report) = sync::sync(store, &wanted)?;
+    let (store, mut report) = sync::sync(store, &wanted)?;
     tell_news(here, &store, &report);
+    only_untold(&store, &mut report);
+    tell_not_applied(here, &report);
     Ok((store, report))
+}
+
+/// Leaves out what was said to have no effect before: it comes up with whatever comes for its task.
+fn only_untold(store: &Store, report: &mut Report) {
+    let key = |one: &NotApplied| match one {
+        NotApplied::Refused { event, why, .. } => {
+            Some(format!("refused {event} {}", Digest::of(why.as_bytes())))
+        }
+        _ => None,
+    };
+    let new = told::untold(&store.repo, report.not_applied.iter().filter_map(key));
+    let is_new = |one: &NotApplied| key(one).is_none_or(|key| new.contains(&key));
+    report.not_applied.retain(is_new);
+}
+
+/// Most documents without effect that a command names that was asked for something else.
+const NAMED: usize = 3;
+
+/// What a command that only fetched or published brought and could not apply.
+fn tell_not_applied(here: &Here, report: &Report) {
+    let all = report.not_applied.iter().cloned().map(not_applied);
+    for one in all.take(NAMED) {
+        let place = one.task.map(|task| format!("task {}", task.short()));
+        let place = place.or(one.name).unwrap_or_default();
+        here.notices
+            .say(&format!("without effect here: {place}: {}", one.why));
+    }
+    let more = report.not_applied.len().saturating_sub(NAMED);
+    if more > 0 {
+        here.notices.say(&format!(
+            "{more} more of `{}`: `hangar task log` of each task has them",
+            shown_remote(&report.remote)
+        ));
+    }
 }
 
 fn tell_news(here: &Here, store: &Store, report: &Report) {

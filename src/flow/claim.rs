@@ -190,7 +190,10 @@ fn why_lost(task: &Task, ours: &Fingerprint) -> Option<String> {
     match &task.claim {
         Some(claim) if claim.key == *ours => None,
         Some(claim) => Some(format!("{} took it over", claim.worker)),
-        None => Some(format!("it is {} now", task.state)),
+        None => Some(match &task.moved {
+            Some(moved) => format!("it is {} now, since {moved}", task.state),
+            None => format!("it is {} now", task.state),
+        }),
     }
 }
 
@@ -301,7 +304,7 @@ impl Keeper<'_> {
         match renew(&store, self.signer, self.id, self.lease) {
             Ok(()) => Ok(None),
             Err(Error::Store(store::Error::Refused(
-                Refusal::Lease | Refusal::Held(_) | Refusal::State { .. },
+                Refusal::Lease(_) | Refusal::Held(..) | Refusal::State { .. },
             ))) => {
                 let task = store.task(self.id)?.task;
                 let ours = self.signer.public().fingerprint();

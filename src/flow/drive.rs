@@ -159,8 +159,10 @@ fn hand_in(
         return Ok(());
     }
     let Next::Implement { manifest, .. } = next else {
+        let moved = dossier.history.task.moved.as_ref();
+        let by = moved.map_or_else(String::new, |moved| format!(" ({moved})"));
         return Err(Error::refused(
-            "the task moved on meanwhile",
+            format!("the task moved on meanwhile{by}"),
             "see `hangar task show`",
         ));
     };

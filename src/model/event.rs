@@ -274,6 +274,22 @@ impl Change {
         }
     }
 
+    /// Whether it brings the task into another state, or to another holder.
+    pub const fn moves(&self) -> bool {
+        matches!(
+            self,
+            Self::Enqueue
+                | Self::Claim { .. }
+                | Self::Release { .. }
+                | Self::Deliver { .. }
+                | Self::Fail { .. }
+                | Self::Reject { .. }
+                | Self::Cancel { .. }
+                | Self::Retry { .. }
+                | Self::Delete
+        )
+    }
+
     /// The word in `kind`.
     pub const fn name(&self) -> &'static str {
         match self {

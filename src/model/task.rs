@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
 
-pub use fold::{Folded, Node, Outcome, Sight, fold};
+pub use fold::{Folded, GaveWay, Node, Outcome, Sight, fold};
 pub use merge::Beside;
 use merge::{Kept, Register};
 pub use rules::{MAX_CRITERIA, MAX_TITLE, text_digest};
@@ -185,6 +185,8 @@ pub struct Task {
     pub approved_patches: BTreeSet<Digest>,
     /// Documents that no longer count.
     pub set_aside: BTreeSet<Digest>,
+    /// What brought it where it stands, where that is more than its creation.
+    pub moved: Option<Moved>,
     /// Where the result went.
     pub delivery: Option<Delivery>,
     /// Published tests: manifest and commit.
@@ -225,23 +227,48 @@ pub struct Author<'a> {
     pub event: Digest,
 }
 
+/// A move that brought a task where it stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Moved {
+    /// As a noun.
+    pub what: &'static str,
+    /// Who made it.
+    pub by: Principal,
+    /// Its event.
+    pub event: Digest,
+}
+
+impl fmt::Display for Moved {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { what, by, event } = self;
+        write!(f, "{what} by {by}, event {}", event.short())
+    }
+}
+
+/// ` (since the claim by NAME, event DIGEST)`, where there is something to name.
+fn since(moved: Option<&Moved>) -> String {
+    moved.map_or_else(String::new, |moved| format!(" (since {moved})"))
+}
+
 /// Why a change has no effect. It stays in the history.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// The task is in a state in which this can't be done.
-    #[error("a task that is {state} can't {what}")]
+    #[error("a task that is {state} can't {what}{}", since(.moved.as_ref()))]
     State {
         /// State of the task.
         state: State,
         /// What was tried, as a verb phrase.
         what: &'static str,
+        /// What brought it there.
+        moved: Option<Moved>,
     },
-    /// Another worker holds it.
-    #[error("the task is held by {0}")]
-    Held(Principal),
-    /// The lease is not the one in force.
-    #[error("the claim is not the one in force")]
-    Lease,
+    /// Another worker holds it, by this event.
+    #[error("the task is held by {0} (event {event})", event = .1.short())]
+    Held(Principal, Digest),
+    /// The lease is not the one in force; what came since.
+    #[error("the claim is not the one in force{}", since(.0.as_ref()))]
+    Lease(Option<Moved>),
     /// A field is locked now.
     #[error("{field} can't be changed while the task is {state}")]
     Locked {
@@ -272,6 +299,23 @@ pub enum Refusal {
         /// Its event.
         event: Digest,
         /// What has no effect, as a noun.
+        lost: &'static str,
+        /// Who made that.
+        loser: Principal,
+    },
+    /// A move that rests on this one stands against another that was recorded at the same time.
+    #[error(
+        "{what} by {by}, which follows it, stands against others of that time (event {}); with it {lost} by {loser} is over",
+        .event.short()
+    )]
+    Followed {
+        /// The move that stands, as a noun.
+        what: &'static str,
+        /// Who made it.
+        by: Principal,
+        /// Its event.
+        event: Digest,
+        /// What has no effect of its own, as a noun.
         lost: &'static str,
         /// Who made that.
         loser: Principal,
@@ -330,6 +374,7 @@ impl Task {
             consumed: None,
             approved_patches: BTreeSet::new(),
             set_aside: BTreeSet::new(),
+            moved: None,
             delivery: None,
             published: None,
             summary: String::new(),

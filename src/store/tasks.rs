@@ -8,7 +8,7 @@ use crate::model::digest::Digest;
 use crate::model::event::{Change, Event};
 use crate::model::ids::{Principal, TaskId};
 use crate::model::object_id::ObjectId;
-use crate::model::task::{Author, Beside, Folded, Node, Sight, Task, fold};
+use crate::model::task::{Author, Beside, Folded, GaveWay, Node, Sight, Task, fold};
 use std::collections::BTreeMap;
 
 /// A document that is not believed, and where it lies. Always reported, never skipped in silence.
@@ -33,6 +33,8 @@ pub struct Record {
     pub refused: Vec<Option<String>>,
     /// Values of fields that were set at the same time and that gave way to this event's.
     pub beside: Vec<Beside>,
+    /// To what a change without effect gave way, by its place among the changes.
+    pub gave_way: BTreeMap<usize, GaveWay>,
 }
 
 /// A task, its events in order and what was wrong.
@@ -137,6 +139,7 @@ impl Store {
                 commit: commits[*at],
                 refused: outcome.refused,
                 beside: outcome.beside,
+                gave_way: outcome.gave_way,
             })
         });
         let records = records.collect();

@@ -273,6 +273,6 @@ fn pause(attempt: u32) {
 pub fn is_state_refusal(error: &Error) -> bool {
     matches!(
         error,
-        Error::Refused(Refusal::State { .. } | Refusal::Held(_) | Refusal::Lease)
+        Error::Refused(Refusal::State { .. } | Refusal::Held(..) | Refusal::Lease(_))
     )
 }

@@ -4,9 +4,11 @@ use super::cli_flow::Place;
 use super::cli_help::validate;
 use super::cli_review::Colleague;
 use super::common::hub::{Hub, Team};
-use super::common::{Ran, TestEnv};
+use super::common::{Ran, TestEnv, write};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
 
 fn json(env: &TestEnv, dir: &Path, schema: &str, args: &[&str]) -> Value {
     let value = env.json(dir, args);
@@ -207,4 +209,142 @@ fn an_external_key_that_two_clones_gave_is_told_once_in_each() {
     hub.edit(&second, &two, "Two, edited");
     hub.sync(&second);
     assert_eq!(told(&hub.sync(&first)), 0);
+}
+
+/// The lines about what has no effect.
+fn without_effect(ran: &Ran) -> Vec<(String, String)> {
+    let view = ran.json();
+    let all = view["not_applied"].as_array().cloned().unwrap_or_default();
+    let text = |one: &Value, field: &str| one[field].as_str().unwrap_or_default().to_owned();
+    all.iter()
+        .map(|one| (text(one, "event"), text(one, "why")))
+        .collect()
+}
+
+#[test]
+fn of_two_deliveries_at_once_each_clone_is_told_once_which_one_stands() {
+    let (hub, first) = Hub::new();
+    let task = hub.task(&first, "Plain");
+    hub.env
+        .hangar(&first, &["task", "enqueue", &task])
+        .success();
+    hub.sync(&first).success();
+    let second = hub.clone("second");
+    for (dir, name) in [(&first, "one.txt"), (&second, "two.txt")] {
+        hub.env.git(dir, &["checkout", "-q", "-b", "work"]);
+        write(&dir.join(name), "new\n");
+        hub.env.commit(dir, "Work");
+        let submit = ["submit", &task, "--rev", "work", "--offline"];
+        hub.env.hangar(dir, &submit).success();
+    }
+    hub.sync(&first).success();
+    let told = [&second, &first].map(|dir| without_effect(&hub.sync(dir).exits(1)));
+    assert_eq!(told[0], told[1]);
+    let log = json(&hub.env, &first, "task-log", &["task", "log", &task]);
+    let rows = log["documents"].as_array().unwrap().iter();
+    let delivered = rows.filter(|row| row["what"].as_str().unwrap().starts_with("delivered"));
+    let (lost, stands): (Vec<_>, Vec<_>) = delivered.partition(|row| row.get("refused").is_some());
+    let short = |row: &Value| row["digest"].as_str().unwrap()[7..19].to_owned();
+    let (lost, stands) = (short(lost[0]), short(stands[0]));
+    let [(event, why)] = told[0].as_slice() else {
+        panic!("{told:?}");
+    };
+    assert!(event.contains(&lost), "{event}");
+    assert_eq!(
+        *why,
+        format!(
+            "the delivery by alice-worker was recorded at the same time and stands (event {stands}); the claim, the stage and the delivery by alice-worker give way (event {lost})"
+        )
+    );
+    // No row names the one that gave way as the one that stands.
+    let text = log.to_string();
+    assert!(!text.contains(&format!("stands (event {lost})")), "{text}");
+    assert!(!text.contains(&format!("time (event {lost})")), "{text}");
+    // Whatever else comes for the task, it is not told again.
+    let name = format!("refs/hangar/runs/{task}");
+    hub.env.git(&first, &["update-ref", "-d", &name]);
+    let again = hub.sync(&first).success();
+    assert_eq!(again.json()["fetched"][0], name.as_str(), "{again}");
+    let comment = ["task", "comment", &task, "Which one?"];
+    hub.env.hangar(&second, &comment).success();
+    for dir in [&second, &first] {
+        assert_eq!(without_effect(&hub.sync(dir).success()), []);
+    }
+}
+
+#[test]
+fn who_is_too_late_is_told_who_was_there_and_by_what() {
+    let (hub, first) = Hub::new();
+    let task = hub.task(&first, "Plain");
+    let hangar = |args: &[&str]| hub.env.hangar(&first, args);
+    hangar(&["task", "enqueue", &task]).success();
+    let log = |at: usize| {
+        let log = json(&hub.env, &first, "task-log", &["task", "log", &task]);
+        log["documents"][at]["digest"].as_str().unwrap()[7..19].to_owned()
+    };
+    let late = hangar(&["task", "enqueue", &task]).exits(4);
+    let since = format!("(since the enqueueing by alice, event {})", log(1));
+    assert!(late.stderr.contains(&since), "{late}");
+    hangar(&["task", "cancel", &task]).success();
+    let late = hangar(&["task", "cancel", &task]).exits(4);
+    let since = format!("(since the cancellation by alice, event {})", log(2));
+    assert!(late.stderr.contains(&since), "{late}");
+}
+
+/// Whether a program runs with this argument.
+fn runs_with(argument: &str) -> bool {
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let mut lines = processes.filter_map(|one| std::fs::read(one.path().join("cmdline")).ok());
+    lines.any(|line| {
+        let mut words = line.split(|byte| *byte == 0);
+        words.any(|word| word == argument.as_bytes())
+    })
+}
+
+#[test]
+fn of_two_who_seal_at_once_one_is_told_what_the_other_sealed() {
+    let place = Place::new();
+    let time = format!("2.{:010}", std::process::id());
+    let slow = place.env.root().join("slow/tests/sub.sh");
+    write(&slow, &format!("#!/bin/sh\nsleep {time}\nexit 1\n"));
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&slow, mode).unwrap();
+    let mut seal = place.env.command(env!("CARGO_BIN_EXE_hangar"), &place.dir);
+    seal.args([
+        "seal",
+        "KAN-1",
+        "--from",
+        "../slow",
+        "--map",
+        "c1=tests/sub.sh",
+    ]);
+    seal.stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut seal = seal.spawn().unwrap();
+    while !runs_with(&time) {
+        assert!(
+            seal.try_wait().unwrap().is_none(),
+            "{:?}",
+            seal.wait_with_output()
+        );
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let map = ["--map", "c1=tests/sub.sh", "--map", "c1=tests/guard.sh"];
+    let args = [&["seal", "KAN-1", "--from", "../hidden"][..], &map].concat();
+    let other = place.env.hangar(&place.dir, &args);
+    let out = seal.wait_with_output().unwrap();
+    // Both had begun before either sealed.
+    let said = match (out.status.code(), other.code) {
+        (Some(5), Some(0)) => String::from_utf8(out.stderr).unwrap(),
+        (Some(0), Some(5)) => other.stderr.clone(),
+        codes => panic!("{codes:?}: {other}"),
+    };
+    let task = place.json("task-show", &["task", "show", "KAN-1"], 0);
+    let versions = task["versions"].as_array().unwrap();
+    assert_eq!(versions.len(), 1, "{task}");
+    let digest = &versions[0]["manifest"].as_str().unwrap()[7..19];
+    let told = format!(
+        "a grader of alice sealed tests that alice wrote as version 1 (manifest {digest}) while these were checked"
+    );
+    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains(&told), "{said}");
 }

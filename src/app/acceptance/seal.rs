@@ -19,12 +19,12 @@ use crate::model::authority::{Act, may};
 use crate::model::digest::Digest;
 use crate::model::event::Change;
 use crate::model::ids::{CriterionId, TaskId};
-use crate::model::manifest::{Counts, Writer};
+use crate::model::manifest::{Counts, Manifest, Writer};
 use crate::model::outcome::TestId;
 use crate::model::plan::Plan;
 use crate::model::task::{Flow, State};
 use crate::store::Store;
-use crate::store::dossier::Dossier;
+use crate::store::dossier::{Dossier, Held};
 use crate::store::identity::Identity;
 use crate::trust::AskPassphrase;
 use schemars::JsonSchema;
@@ -222,11 +222,17 @@ fn record(
     checked: &Checked,
 ) -> Result<Sealed, Error> {
     let id = dossier.id().clone();
-    if dossier.history.task.state == State::Draft {
-        store.change_task(&id, person, |_| Ok(vec![Change::Enqueue]))?;
-    }
+    store.change_task(&id, person, |history| {
+        let is_draft = history.task.state == State::Draft;
+        Ok(is_draft.then_some(Change::Enqueue).into_iter().collect())
+    })?;
+    let known = dossier.seals.len();
     let hold = claim::take(host, store, &id)?;
     let dossier = store.dossier(&id)?;
+    if let Some(other) = dossier.seals.get(known..).and_then(<[_]>::last) {
+        claim::release(host, store, &id, &hold)?;
+        return Err(sealed_meanwhile(other).into());
+    }
     let files = output
         .files
         .into_iter()
@@ -268,6 +274,21 @@ fn record(
             .map(|one| one.criterion.clone())
             .collect(),
     })
+}
+
+/// Who was faster, and with what.
+fn sealed_meanwhile(other: &Held<Manifest>) -> flow::Error {
+    let (by, manifest) = (other.document.actor.person(), other.value());
+    let writer = match &manifest.writer {
+        Writer::Person { name } => format!("tests that {name} wrote"),
+        Writer::Agent { harness, .. } => format!("tests that {harness} wrote"),
+    };
+    let (version, digest) = (manifest.version, other.digest().short());
+    flow::Error::Lost {
+        why: format!(
+            "a grader of {by} sealed {writer} as version {version} (manifest {digest}) while these were checked; seal again where yours are to take their place"
+        ),
+    }
 }
 
 /// A map that stood on the command line is named as what it was.

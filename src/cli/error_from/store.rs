@@ -127,10 +127,11 @@ fn signed_already(new_keys: &[Fingerprint], digest: Digest) -> String {
 const fn of_refusal(refusal: &Refusal) -> ExitStatus {
     match refusal {
         Refusal::Value(_) | Refusal::NoCriterion => ExitStatus::Usage,
-        Refusal::Held(_) | Refusal::Lease => ExitStatus::Held,
+        Refusal::Held(..) | Refusal::Lease(_) => ExitStatus::Held,
         Refusal::State { .. }
         | Refusal::Locked { .. }
         | Refusal::Creation
-        | Refusal::Outweighed { .. } => ExitStatus::Refused,
+        | Refusal::Outweighed { .. }
+        | Refusal::Followed { .. } => ExitStatus::Refused,
     }
 }

@@ -50,6 +50,7 @@ impl Task {
         Refusal::State {
             state: self.state,
             what,
+            moved: self.moved.clone(),
         }
     }
 
@@ -72,7 +73,7 @@ impl Task {
     pub(super) fn holds_lease(&self, lease: &str, author: Author<'_>) -> Result<(), Refusal> {
         match &self.claim {
             Some(claim) if claim.lease == lease && claim.key == *author.key => Ok(()),
-            _ => Err(Refusal::Lease),
+            _ => Err(Refusal::Lease(self.moved.clone())),
         }
     }
 
@@ -81,8 +82,8 @@ impl Task {
         self.in_state(&[State::Assigned, State::Working], what)?;
         match &self.claim {
             Some(claim) if claim.key == *author.key => Ok(()),
-            Some(claim) => Err(Refusal::Held(claim.worker.clone())),
-            None => Err(Refusal::Lease),
+            Some(claim) => Err(Refusal::Held(claim.worker.clone(), claim.event)),
+            None => Err(Refusal::Lease(self.moved.clone())),
         }
     }
 

@@ -6,7 +6,7 @@
 
 use super::merge::{Beside, SetStep};
 use super::rules::MAX_CRITERIA;
-use super::{Author, Claim, Comment, Delivery, Refusal, State, Task};
+use super::{Author, Claim, Comment, Delivery, Moved, Refusal, State, Task};
 use crate::model::digest::Digest;
 use crate::model::event::{Change, Criterion};
 
@@ -53,6 +53,23 @@ impl Task {
 
     /// Does it. Gives the values set at the same time that gave way.
     pub(super) fn enact(
+        &mut self,
+        change: &Change,
+        author: Author<'_>,
+        step: &Step,
+    ) -> Result<Vec<Beside>, Refusal> {
+        let beside = self.effect(change, author, step)?;
+        if change.moves() {
+            self.moved = Some(Moved {
+                what: change.noun(),
+                by: author.principal.clone(),
+                event: author.event,
+            });
+        }
+        Ok(beside)
+    }
+
+    fn effect(
         &mut self,
         change: &Change,
         author: Author<'_>,

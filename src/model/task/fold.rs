@@ -38,6 +38,17 @@ pub struct Outcome {
     pub refused: Vec<Option<String>>,
     /// Values set at the same time in place of which its own stand.
     pub beside: Vec<Beside>,
+    /// To what a change without effect gave way, by its place among the changes.
+    pub gave_way: BTreeMap<usize, GaveWay>,
+}
+
+/// The move against which a change has no effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GaveWay {
+    /// Its event.
+    pub to: Digest,
+    /// Whether it rests on the change, so that nothing is lost.
+    pub follows: bool,
 }
 
 /// A fold.
@@ -297,7 +308,7 @@ impl<'a> Stretch<'a> {
     ) -> Vec<Outcome> {
         let floors = self.floors(among);
         let mut outcomes: Vec<Outcome> = Vec::new();
-        let (mut lost, mut won) = (Vec::new(), Vec::new());
+        let (mut lost, mut late, mut won) = (Vec::new(), Vec::new(), Vec::new());
         for place in among.iter() {
             let index = self.indexes[place];
             let node = &self.judge.nodes[index];
@@ -319,6 +330,8 @@ impl<'a> Stretch<'a> {
                         author,
                     };
                     won.push((place, stands));
+                } else if power > 0 && verdict.is_ok() {
+                    late.push((outcomes.len(), outcome.refused.len(), place, power));
                 }
                 outcome.note(done);
             }
@@ -328,41 +341,77 @@ impl<'a> Stretch<'a> {
             outcomes.push(outcome);
         }
         for (at, which, place, floor) in lost {
-            let why = self.gives_way(place, which, floor, &won, among);
-            outcomes[at].refused[which] = Some(why.to_string());
+            let (winner, follows) = self.winner(place, floor, &won, among);
+            self.give_way(&mut outcomes[at], (place, which), winner, follows);
+        }
+        // Of equal moves the first in order has an effect, and stands against those behind it.
+        for (at, which, place, power) in late {
+            let beside = self.relations.beside(place, among);
+            let stands = |(at, one): &&(usize, Floor<'_>)| one.power >= power && beside.has(*at);
+            if let Some((_, winner)) = won.iter().find(stands) {
+                self.give_way(&mut outcomes[at], (place, which), *winner, false);
+            }
         }
         outcomes
     }
 
-    /// Why a change has no effect that `floor` outweighs. Of equal moves only the first in order has an
-    /// effect itself: that one is named.
-    fn gives_way(
+    /// The move that stands against a change that `floor` outweighs, and whether it rests on the change.
+    /// Of equal moves only the first in order has an effect itself: that one is named.
+    fn winner<'f>(
         &self,
         place: usize,
-        which: usize,
-        floor: Floor<'_>,
-        won: &[(usize, Floor<'_>)],
+        floor: Floor<'f>,
+        won: &[(usize, Floor<'f>)],
         among: &Places,
-    ) -> Refusal {
-        let beside = self.relations.beside(place, among);
-        let took_effect = won
-            .iter()
-            .any(|(_, one)| one.author.event == floor.author.event);
-        let equal = won
-            .iter()
-            .find(|(at, one)| one.power >= floor.power && beside.iter().any(|place| place == *at));
-        let winner = match equal {
-            Some((_, equal)) if !took_effect => *equal,
-            _ => floor,
-        };
-        let loser = &self.judge.nodes[self.indexes[place]];
-        Refusal::Outweighed {
-            what: winner.change.noun(),
-            by: winner.author.principal.clone(),
-            event: winner.author.event,
-            lost: loser.changes[which].noun(),
-            loser: loser.author.principal.clone(),
+    ) -> (Floor<'f>, bool) {
+        let is_floor = |(_, one): &(usize, Floor<'_>)| one.author.event == floor.author.event;
+        if won.iter().any(is_floor) {
+            return (floor, false);
         }
+        let beside = self.relations.beside(place, among);
+        let mut equal = won.iter().filter(|(_, one)| one.power >= floor.power);
+        let follows = |at: usize| self.relations.above(at).has(place);
+        match equal.clone().find(|(at, _)| beside.has(*at)) {
+            Some((_, one)) => (*one, false),
+            None => match equal.find(|(at, _)| follows(*at)) {
+                Some((_, one)) => (*one, true),
+                None => (floor, false),
+            },
+        }
+    }
+
+    /// Notes to what a change gave way.
+    fn give_way(
+        &self,
+        outcome: &mut Outcome,
+        (place, which): (usize, usize),
+        winner: Floor<'_>,
+        follows: bool,
+    ) {
+        let node = &self.judge.nodes[self.indexes[place]];
+        let (what, by) = (winner.change.noun(), winner.author.principal.clone());
+        let (lost, loser) = (node.changes[which].noun(), node.author.principal.clone());
+        let event = winner.author.event;
+        let why = if follows {
+            Refusal::Followed {
+                what,
+                by,
+                event,
+                lost,
+                loser,
+            }
+        } else {
+            Refusal::Outweighed {
+                what,
+                by,
+                event,
+                lost,
+                loser,
+            }
+        };
+        outcome.refused[which] = Some(why.to_string());
+        let to = GaveWay { to: event, follows };
+        outcome.gave_way.insert(which, to);
     }
 
     fn place(

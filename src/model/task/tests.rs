@@ -129,13 +129,18 @@ fn only_the_holder_moves_a_task() {
     };
     assert_eq!(
         task.apply(&fail, other.author()).unwrap_err(),
-        Refusal::Held(principal("worker"))
+        Refusal::Held(principal("worker"), worker().author().event)
     );
     task.apply(&Change::Release { lease: "l".into() }, worker().author())
         .unwrap();
     assert_eq!(
-        task.apply(&fail, worker().author()).unwrap_err(),
-        Refusal::Lease
+        task.apply(&fail, worker().author())
+            .unwrap_err()
+            .to_string(),
+        format!(
+            "the claim is not the one in force (since the giving back by worker, event {})",
+            worker().author().event.short()
+        )
     );
 }
 

@@ -14,6 +14,7 @@ mod moving;
 pub mod plan;
 mod pull;
 mod push;
+mod refused;
 mod report;
 mod take;
 mod there;

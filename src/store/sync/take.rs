@@ -8,9 +8,9 @@
 use super::archives;
 use super::plan::{self, Sides, Step};
 use super::pull::{Differing, new_among, readable, relation};
+use super::refused;
 use super::report::{NotApplied, Report};
 use crate::git::{Expected, RefMove};
-use crate::model::digest::Digest;
 use crate::model::ids::TaskId;
 use crate::model::object_id::ObjectId;
 use crate::store::join::join;
@@ -318,52 +318,12 @@ fn look(
         fault: fault.clone(),
     });
     let mut found: Vec<_> = faults.collect();
-    refused(store, task, &dossier.history, &came.known, &mut found)?;
+    let before = came.known.events;
+    refused::find(store, task, &dossier.history, before, &mut found)?;
     let pending = dossier.history.pending.iter().filter(|commit| new(commit));
     found.extend(pending.map(|commit| NotApplied::PendingEvent {
         task: task.clone(),
         commit: *commit,
     }));
     Ok(found)
-}
-
-/// Finds changes without effect that had not been without it here before.
-fn refused(
-    store: &Store,
-    task: &TaskId,
-    history: &TaskHistory,
-    known: &Known,
-    found: &mut Vec<NotApplied>,
-) -> Result<(), Error> {
-    let without_effect = |history: &TaskHistory| -> BTreeSet<(Digest, usize)> {
-        let mut found = BTreeSet::new();
-        for record in &history.records {
-            let refused = record.refused.iter().enumerate();
-            let refused = refused.filter(|(_, why)| why.is_some());
-            found.extend(refused.map(|(at, _)| (record.event.digest(), at)));
-        }
-        found
-    };
-    let now = without_effect(history);
-    if now.is_empty() {
-        return Ok(());
-    }
-    // Something that was done here may be outweighed by what came.
-    let before = match known.events {
-        Some(head) => without_effect(&store.task_at(task, head)?),
-        None => BTreeSet::new(),
-    };
-    for record in &history.records {
-        let event = record.event.digest();
-        for (at, why) in record.refused.iter().enumerate() {
-            if let Some(why) = why.as_ref().filter(|_| !before.contains(&(event, at))) {
-                found.push(NotApplied::Refused {
-                    task: task.clone(),
-                    event,
-                    why: why.clone(),
-                });
-            }
-        }
-    }
-    Ok(())
 }
