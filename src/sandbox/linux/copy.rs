@@ -1,5 +1,6 @@
 //! Copies a folder into the sandbox's tmpfs, for kernels that refuse an overlay.
 
+use super::tree::Owner;
 use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, Dir, FileType, Gid, Mode, OFlags, Timespec, Timestamps, Uid};
 use rustix::io::Errno;
@@ -11,16 +12,26 @@ const MAX_DEPTH: usize = 256;
 
 /// Copies regular files, links and folders below `from` into `to`. Links stay links; anything else
 /// is left out, and so is what lies at a path of `but`, relative to `from`. A folder that stands
-/// there already is filled.
-pub(super) fn tree(from: &OwnedFd, to: &OwnedFd, but: &BTreeSet<Vec<u8>>) -> Result<(), Errno> {
-    copy(from, to, &[], but, 0)
+/// there already is filled. `given` names a user of the source whose files belong to another in the copy.
+pub(super) fn tree(
+    from: &OwnedFd,
+    to: &OwnedFd,
+    but: &BTreeSet<Vec<u8>>,
+    given: Option<(u32, Owner)>,
+) -> Result<(), Errno> {
+    copy(from, to, &[], &Rules { but, given }, 0)
+}
+
+struct Rules<'a> {
+    but: &'a BTreeSet<Vec<u8>>,
+    given: Option<(u32, Owner)>,
 }
 
 fn copy(
     from: &OwnedFd,
     to: &OwnedFd,
     at: &[u8],
-    but: &BTreeSet<Vec<u8>>,
+    rules: &Rules<'_>,
     depth: usize,
 ) -> Result<(), Errno> {
     if depth > MAX_DEPTH {
@@ -35,7 +46,7 @@ fn copy(
             continue;
         }
         let path = [at, name.to_bytes()].concat();
-        if but.contains(&path) {
+        if rules.but.contains(&path) {
             continue;
         }
         let stat = rustix::fs::statat(from, name, AtFlags::SYMLINK_NOFOLLOW)?;
@@ -52,10 +63,10 @@ fn copy(
                     &source,
                     &target,
                     &[&path[..], b"/"].concat(),
-                    but,
+                    rules,
                     depth + 1,
                 )?;
-                own(to, name, &stat);
+                rules.own(to, name, &stat);
                 rustix::fs::fchmod(&target, mode)?;
                 date(to, name, &stat)?;
             }
@@ -68,7 +79,7 @@ fn copy(
                     (std::fs::File::from(source), std::fs::File::from(target));
                 std::io::copy(&mut &source, &mut target)
                     .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
-                own(to, name, &stat);
+                rules.own(to, name, &stat);
                 rustix::fs::fchmod(&target, mode)?;
                 date(to, name, &stat)?;
             }
@@ -76,7 +87,7 @@ fn copy(
                 let target = rustix::fs::readlinkat(from, name, Vec::new())?;
                 let target = std::ffi::OsStr::from_bytes(target.to_bytes());
                 rustix::fs::symlinkat(target, to, name)?;
-                own(to, name, &stat);
+                rules.own(to, name, &stat);
             }
             _ => {}
         }
@@ -98,15 +109,17 @@ fn date(to: &OwnedFd, name: &std::ffi::CStr, stat: &rustix::fs::Stat) -> Result<
     rustix::fs::utimensat(to, name, &times, AtFlags::SYMLINK_NOFOLLOW)
 }
 
-/// Keeps the owner where our user namespace knows it; otherwise the copy is the launcher's own.
-fn own(to: &OwnedFd, name: &std::ffi::CStr, stat: &rustix::fs::Stat) {
-    let _ = rustix::fs::chownat(
-        to,
-        name,
-        Some(Uid::from_raw(stat.st_uid)),
-        Some(Gid::from_raw(stat.st_gid)),
-        AtFlags::SYMLINK_NOFOLLOW,
-    );
+impl Rules<'_> {
+    /// Keeps the owner, if it is not to be another, where our user namespace knows it; otherwise the copy
+    /// is the launcher's own.
+    fn own(&self, to: &OwnedFd, name: &std::ffi::CStr, stat: &rustix::fs::Stat) {
+        let (uid, gid) = match self.given {
+            Some((from, to)) if from == stat.st_uid => (to.uid, to.gid),
+            _ => (stat.st_uid, stat.st_gid),
+        };
+        let (uid, gid) = (Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid)));
+        let _ = rustix::fs::chownat(to, name, uid, gid, AtFlags::SYMLINK_NOFOLLOW);
+    }
 }
 
 #[cfg(test)]
@@ -136,7 +149,7 @@ mod tests {
         fs::set_permissions(path.join("d"), fs::Permissions::from_mode(0o500)).unwrap();
 
         let but = BTreeSet::from([b"d/left".to_vec()]);
-        tree(&open(path), &open(to.path()), &but).unwrap();
+        tree(&open(path), &open(to.path()), &but, None).unwrap();
 
         let mode = |name: &str| {
             let meta = fs::symlink_metadata(to.path().join(name)).unwrap();

@@ -175,7 +175,7 @@ fn work(
         give(place, owner.uid, owner.gid).doing("hand over a folder")?;
     }
     for copy in &handover.copies {
-        fill(copy)?;
+        fill(copy, owner)?;
     }
     let copied = !handover.copies.is_empty();
     handover.copies.clear();
@@ -202,14 +202,15 @@ fn give(path: impl rustix::path::Arg, uid: u32, gid: u32) -> Result<(), Errno> {
     rustix::fs::chownat(CWD, path, Some(uid), Some(gid), AtFlags::SYMLINK_NOFOLLOW)
 }
 
-/// Copies a folder of the host into its scratch mount. The top gets its owner and mode from it.
-fn fill(copy: &Copy) -> Result<(), Fault> {
+/// Copies a folder of the host into its scratch mount. Whoever the top belongs to on the host is the
+/// programs' user in here, as what it is called inside may be root.
+fn fill(copy: &Copy, owner: tree::Owner) -> Result<(), Fault> {
     let inside = &copy.inside;
     let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::RDONLY | OFlags::CLOEXEC;
     let to: OwnedFd = rustix::fs::open(inside, flags, Mode::empty()).doing_on("open", inside)?;
-    copy::tree(&copy.source, &to, &copy.but).doing_on("copy", inside)?;
     let stat = rustix::fs::fstat(&copy.source).doing_on("look at", inside)?;
-    // An owner that our user namespace does not know stays ours.
-    let _ = give(inside, stat.st_uid, stat.st_gid);
+    let given = Some((stat.st_uid, owner));
+    copy::tree(&copy.source, &to, &copy.but, given).doing_on("copy", inside)?;
+    give(inside, owner.uid, owner.gid).doing_on("hand over", inside)?;
     rustix::fs::fchmod(&to, Mode::from_raw_mode(stat.st_mode & 0o7777)).doing_on("copy", inside)
 }

@@ -50,7 +50,7 @@ impl Layers<'_> {
                 copied: false,
             });
         }
-        copy::tree(&source.tree, &upper, &BTreeSet::new()).doing_on("copy", inside)?;
+        copy::tree(&source.tree, &upper, &BTreeSet::new(), None).doing_on("copy", inside)?;
         let mount = clone_below(&up, "u").doing("bind a copy")?;
         let attributes = sys::ATTR_NO_SUID | sys::ATTR_NO_DEV;
         sys::set_mount_attributes(mount.as_fd(), attributes, false).doing("bind a copy")?;
