@@ -57,7 +57,8 @@ def delivered_grade(task, then, one, seals, run, grades, aside):
     doc, subject, plan = one.doc, one.doc["subject"], seals[one.doc["manifest"]].doc["plan"]
     result = run.doc.get("result", {}) if run else {}
     same = lambda other: (other["manifest"], other["subject"]["listing"], other["subject"]["base"])
-    against = [other for other in grades.values() if same(other.doc) == same(doc) and not other.doc["void"]
+    forged = lambda other: any(test["alias"][0] == "s" and test["outcome"] == "passed" for test in other["test"])
+    against = [other for other in grades.values() if same(other.doc) == same(doc) and (not other.doc["void"] or forged(other.doc))
                and other.doc["accepted"] != doc["accepted"] and other.id not in aside]
     rules(one.place, (doc["accepted"] and not doc["void"], "it does not accept"),
           (doc["manifest"] == task.delivery["manifest"], "it is about another manifest than the delivered one"),

@@ -334,8 +334,9 @@ impl<'a> Stage<'a> {
         Ok(ran)
     }
 
-    /// The sentinels alone in a process that tests would share, where what learns from the first answer that
-    /// it is compared with lets them pass; then among a random sample. Empty where there are none.
+    /// The sentinels without tests before them where a process is shared: what learns from the first answer
+    /// that it is compared with lets the first of them pass. Then among a random sample. Empty where there
+    /// are none.
     fn sentinels(
         &self,
         bench: &Bench<'_>,

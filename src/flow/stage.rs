@@ -371,7 +371,10 @@ fn next_round(dossier: &Dossier, manifest: Digest, settings: &Acceptance) -> Nex
         };
     };
     let grades: Vec<_> = grades_of(dossier, manifest, last).collect();
-    let firm: Vec<_> = grades.iter().filter(|grade| !grade.value().void).collect();
+    let firm: Vec<_> = grades
+        .iter()
+        .filter(|grade| grade.value().is_firm())
+        .collect();
     let both = firm.iter().any(|grade| grade.value().accepted)
         && firm.iter().any(|grade| !grade.value().accepted);
     let contradicting = match firm.as_slice() {
@@ -392,14 +395,13 @@ fn next_round(dossier: &Dossier, manifest: Digest, settings: &Acceptance) -> Nex
         .iter()
         .filter(|grade| grade.value().run == Some(last.digest()) || chosen(grade))
         .collect();
-    let firm: Vec<_> = own.iter().filter(|grade| !grade.value().void).collect();
+    let firm: Vec<_> = own.iter().filter(|grade| grade.value().is_firm()).collect();
     if let Some(accepted) = firm.iter().find(|grade| grade.value().accepted) {
         return deliver(dossier, last, Some(accepted.digest()));
     }
     // A void grade is repeated once; void again costs a round like a failure. A sentinel that passed is no
     // accident of the machine: another try would be another chance for the forger.
-    let forged = own.iter().find(|grade| grade.value().is_forged());
-    let settled = firm.first().copied().or(forged).or_else(|| own.get(1));
+    let settled = firm.first().copied().or_else(|| own.get(1));
     let Some(settled) = settled else {
         return Next::Grade {
             manifest,

@@ -50,6 +50,11 @@ impl<'a> Evidence<'a> {
     fn company(&self) -> impl Iterator<Item = &'a RunReport> {
         self.company.into_iter().flatten()
     }
+
+    fn runs(&self) -> impl Iterator<Item = &'a RunReport> {
+        let own = [self.suite].into_iter().chain(self.sentinels);
+        own.chain(self.company())
+    }
 }
 
 /// How a sentinel must end.
@@ -207,11 +212,7 @@ fn void(
     if !evidence.tree_intact {
         voids.push(Void::TreeChanged);
     }
-    let passed = |id: &TestId| {
-        let runs = [evidence.suite].into_iter().chain(evidence.sentinels);
-        let mut runs = runs.chain(evidence.company());
-        runs.any(|run| run.outcomes.get(id) == Some(&Outcome::Passed))
-    };
+    let passed = |id: &TestId| sentinel(evidence, id) == Some(&Outcome::Passed);
     if evidence.criteria.sentinels().iter().any(passed) {
         voids.push(Void::Forged);
     }
@@ -405,15 +406,14 @@ fn counts(evidence: &Evidence<'_>, expected: &BTreeSet<TestId>) -> GradeCounts {
     counts
 }
 
-/// How a sentinel ended: the first run that it did not end in as it must is what counts, company included.
+/// How a sentinel ended: passed where it passed in any run, else as in the first of its own runs in which
+/// it did not end as it must.
 fn sentinel<'a>(evidence: &Evidence<'a>, id: &TestId) -> Option<&'a Outcome> {
-    let outcomes = evidence.sentinels.iter().map(|run| run.outcomes.get(id));
-    // It is not in each process of those.
-    let company = evidence.company().filter_map(|run| run.outcomes.get(id));
-    let passed = company.filter(|outcome| **outcome == Outcome::Passed);
-    let outcomes: Vec<Option<&Outcome>> = outcomes.chain(passed.map(Some)).collect();
-    let odd = outcomes.iter().find(|outcome| **outcome != Some(&ASSERTED));
-    odd.or(outcomes.first()).copied().flatten()
+    let mut all = evidence.runs().filter_map(|run| run.outcomes.get(id));
+    let own = || evidence.sentinels.iter().map(|run| run.outcomes.get(id));
+    let passed = all.find(|outcome| **outcome == Outcome::Passed);
+    let odd = || own().find(|outcome| *outcome != Some(&ASSERTED));
+    passed.or_else(|| odd().or_else(|| own().next()).flatten())
 }
 
 /// Whether a sentinel failed by assertion, as it must.

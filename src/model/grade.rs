@@ -79,6 +79,12 @@ impl Grade {
                 .iter()
                 .any(|test| test.alias.is_sentinel() && passed(test))
     }
+
+    /// Whether it says something for or against a patch: it is not void, or void because outcomes are
+    /// forged.
+    pub fn is_firm(&self) -> bool {
+        !self.void || self.is_forged()
+    }
 }
 
 /// What was graded.

@@ -130,8 +130,8 @@ impl fmt::Debug for KeyFile {
     }
 }
 
-/// Reads a file with a secret (a private key, an age identity) that nobody else can read. The rule
-/// is ssh's: files of another owner (root's, in a container) are not judged by their mode.
+/// Reads a file with a secret (a private key, an age identity); one that others can read is refused. The
+/// rule is ssh's: files of another owner (root's, in a container) are not judged by their mode.
 pub fn read_private(path: &Path) -> Result<Secret, KeyFileError> {
     let io = |source| KeyFileError::Io {
         path: path.to_owned(),

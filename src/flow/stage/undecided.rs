@@ -55,7 +55,7 @@ pub(super) fn grades<'a>(
 ) -> Vec<Digest> {
     let undecided = undecided(dossier);
     let open: Vec<_> = about
-        .filter(|held| undecided.contains(&held.digest()) && !held.value().void)
+        .filter(|held| undecided.contains(&held.digest()) && held.value().is_firm())
         .collect();
     let is = |accepted| open.iter().any(|held| held.value().accepted == accepted);
     if is(true) && is(false) {

@@ -220,7 +220,7 @@ fn contradicted(case: &Case<'_>, grade: &Held<Grade>, sheet: &mut Sheet) {
         value.manifest == own.manifest
             && value.subject.listing == own.subject.listing
             && value.subject.base == own.subject.base
-            && !value.void
+            && value.is_firm()
             && value.accepted != own.accepted
             && !case.dossier.is_aside(other.digest())
     });

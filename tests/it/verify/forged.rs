@@ -162,17 +162,6 @@ fn another_grade_of_the_same_patch_that_says_the_opposite() {
             .append_document(&forged.grades(), grader, grade, Vec::new(), "x")
             .unwrap()
     };
-    // A void one says nothing.
-    let void = Grade {
-        void: true,
-        ..against.clone()
-    };
-    add(&void);
-    forged.task().is_yes();
-    let written = add(&against);
-    forged
-        .task()
-        .names("grade", "says the opposite of the same patch");
     let alice = forged.world.person(&store);
     let adjudicate = |stands, falls| {
         let change = Change::Adjudicate {
@@ -185,6 +174,26 @@ fn another_grade_of_the_same_patch_that_says_the_opposite() {
             .unwrap();
     };
     let first = forged.dossier().grades[0].digest();
+    // A void one says nothing.
+    let void = Grade {
+        void: true,
+        ..against.clone()
+    };
+    add(&void);
+    forged.task().is_yes();
+    // But for one that caught a forger.
+    let mut caught = void;
+    let sentinel = caught.test.iter_mut().find(|row| row.alias.is_sentinel());
+    let sentinel = sentinel.unwrap();
+    (sentinel.outcome, sentinel.class) = (TestOutcome::Passed, None);
+    caught.counts.sentinels_held = 0;
+    let written = add(&caught);
+    let opposite = "says the opposite of the same patch";
+    forged.task().names("grade", opposite);
+    adjudicate(first, written.digest);
+    forged.task().is_yes();
+    let written = add(&against);
+    forged.task().names("grade", opposite);
     adjudicate(first, written.digest);
     forged.task().is_yes();
     // A later word takes an earlier one back.
