@@ -256,6 +256,11 @@ fn step(
         }
         Next::Grade { manifest, run } => grade(host, store, dossier, manifest, run)?,
         Next::Deliver { run, grade } => {
+            if let Some(manifest) = rests_on_unused(dossier, grade) {
+                // A person chose a grade that was made before the approvals were used.
+                consume(host, store, dossier, manifest)?;
+                return Ok(None);
+            }
             announce(
                 host,
                 store,
@@ -380,6 +385,14 @@ fn is_in_use(dossier: &Dossier, manifest: Digest) -> bool {
     consumed.is_some_and(|(used, approvals)| {
         *used == manifest && !approvals.iter().any(|one| dossier.is_aside(*one))
     })
+}
+
+/// The manifest of a grade whose approvals nothing used yet.
+fn rests_on_unused(dossier: &Dossier, grade: Option<Digest>) -> Option<Digest> {
+    let mut grades = dossier.grades.iter();
+    let grade = grades.find(|held| Some(held.digest()) == grade)?;
+    let manifest = grade.value().manifest;
+    (!is_in_use(dossier, manifest)).then_some(manifest)
 }
 
 /// Uses up the approvals of a manifest, with their documents attached.

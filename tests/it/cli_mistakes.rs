@@ -126,3 +126,31 @@ fn a_submission_that_was_interrupted_before_its_grade_goes_on() {
     let runs = format!("refs/hangar/runs/{id}");
     assert_eq!(git(&["rev-list", "--count", &runs]), "1");
 }
+
+/// Right in one of two runs.
+const FLAKY: &str = "echo $(($1 - $2 + $(od -An -N1 -tu1 /dev/urandom) % 2))\n";
+
+#[test]
+#[ignore = "heavy: grades until both answers came"]
+fn a_grade_that_was_chosen_of_two_is_delivered_as_any_other() {
+    let place = Place::new();
+    place.seal();
+    place.approve();
+    place.env.git(&place.dir, &["switch", "-q", "-c", "work"]);
+    place.commit(FLAKY);
+    let mut grades = std::collections::BTreeMap::new();
+    while grades.len() < 2 {
+        let args = ["grade", "KAN-1", "--rev", "work", "--json"];
+        let grade = place.env.hangar(&place.dir, &args).json();
+        let digest = grade["grade"].as_str().unwrap().to_owned();
+        grades.insert(grade["accepted"].as_bool().unwrap(), digest);
+    }
+    let submit = ["submit", "KAN-1", "--rev", "work"];
+    place.env.hangar(&place.dir, &submit).exits(6);
+    let stands = grades[&true].as_str();
+    let adjudicate = ["adjudicate", "KAN-1", stands, "--reason", "a flaky machine"];
+    place.env.hangar(&place.dir, &adjudicate).success();
+    let ran = place.env.hangar(&place.dir, &["run", "KAN-1"]).success();
+    assert!(ran.stdout.contains("delivered"), "{ran}");
+    place.env.hangar(&place.dir, &["verify", "KAN-1"]).success();
+}
