@@ -48,6 +48,11 @@ impl Store {
         if address.is_empty() || !decides {
             return Ok(None);
         }
+        if self.offline {
+            return Err(Error::ArbiterOffline {
+                arbiter: shown_remote(address),
+            });
+        }
         let name = self.repo.remote_at(address)?;
         Ok(Some(name.unwrap_or_else(|| address.clone())))
     }

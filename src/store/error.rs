@@ -139,6 +139,14 @@ pub enum Error {
         /// What it said.
         why: String,
     },
+    /// Only the remote that decides races can tell, and no remote may be asked.
+    #[error(
+        "who claims, grades and delivers is decided by the arbiter {arbiter}, and --offline was given"
+    )]
+    ArbiterOffline {
+        /// The remote.
+        arbiter: String,
+    },
     /// A document is not what its place says.
     #[error("{place} holds a document that can't be used: {reason}")]
     Document {

@@ -53,6 +53,8 @@ pub struct Store {
     pub clock: Clock,
     /// Who hears how far a reading of many tasks is.
     pub heard: Heard,
+    /// Whether no remote may be asked, the arbiter neither.
+    pub offline: bool,
 }
 
 /// Who hears how far a reading of many tasks is: how many were read, of how many. Nobody by default.
@@ -94,6 +96,7 @@ impl Store {
             policy: Arc::new(policy),
             clock,
             heard: Heard::default(),
+            offline: false,
         })
     }
 

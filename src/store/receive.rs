@@ -117,6 +117,7 @@ pub fn judge(
             policy: Arc::new(policy),
             clock,
             heard: super::Heard::default(),
+            offline: false,
         },
         tasks: BTreeMap::new(),
         tips: BTreeMap::new(),

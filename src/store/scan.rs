@@ -193,6 +193,7 @@ impl Seed {
             policy: Arc::clone(&self.policy),
             clock: self.clock,
             heard: super::Heard::default(),
+            offline: false,
         })
     }
 }

@@ -171,6 +171,27 @@ fn of_two_clones_that_claim_one_task_exactly_one_gets_it() {
     }
 }
 
+#[test]
+fn offline_the_arbiter_is_not_asked_and_nothing_is_claimed() {
+    let arbitrated = Arbitrated::new(true);
+    let refs = || {
+        git(
+            &arbitrated.world.dir.path().join("hub.git"),
+            &["for-each-ref"],
+        )
+    };
+    let (before, id) = (refs(), &arbitrated.tasks[0]);
+    let mut store = arbitrated.world.store();
+    store.offline = true;
+    let error = claim::take(&arbitrated.world.host(), &store, id).unwrap_err();
+    assert!(error.to_string().contains("--offline was given"), "{error}");
+    assert!(store.task(id).unwrap().task.claim.is_none());
+    assert_eq!(refs(), before);
+    store.offline = false;
+    claim::take(&arbitrated.world.host(), &store, id).unwrap();
+    assert_ne!(refs(), before);
+}
+
 /// A hub may keep its refs below the other prefix: claims are pushed there.
 #[test]
 fn an_arbiter_that_takes_branches_only_decides_as_well() {

@@ -471,3 +471,23 @@ fn a_recovery_key_that_becomes_the_working_key_stands_once() {
     assert_eq!(shown["root"][0]["key"], shown["people"][0]["keys"][0]);
     env.hangar(&dir, &["task", "new", "x", "--plain"]).success();
 }
+
+#[test]
+fn a_compromised_key_is_not_given_rights_again() {
+    let parted = Parted::new();
+    let home = parted.team.bob.home();
+    let key = std::fs::read_to_string(home.join(".ssh/id_ed25519.pub")).unwrap();
+    parted.policy(&["remove", "bob", "--compromised"]);
+    for role in ["--key", "--worker"] {
+        let ran = parted
+            .alice(&["policy", "add", "bob", role, key.trim()])
+            .exits(4);
+        assert!(
+            ran.stderr.contains("was declared compromised in version 3"),
+            "{ran}"
+        );
+    }
+    parted.bob(&["key", "new"]).success();
+    let new = std::fs::read_to_string(home.join(".ssh/id_ed25519_hangar.pub")).unwrap();
+    parted.policy(&["add", "bob", "--key", new.trim()]);
+}

@@ -3,12 +3,13 @@
 use super::change::{Changed, finish};
 use super::texts::{add_new, key_text, name_of, recipient_text};
 use crate::app::{Error, Here, sync};
+use crate::flow;
 use crate::flow::decide::refuse_agents;
 use crate::model::ids::Principal;
 use crate::model::policy::{Machine, MachineRole, Members, Person, Role, Root, RootKey};
 use crate::model::reduction::Why;
 use crate::store::proposal;
-use crate::trust::AskPassphrase;
+use crate::trust::{AskPassphrase, PublicKey};
 
 /// Keys for `policy add`.
 #[derive(Debug, Clone, Default)]
@@ -42,9 +43,32 @@ pub fn add(here: &Here, add: &Addition, ask: &mut AskPassphrase<'_>) -> Result<C
         .holder(&signer.public().fingerprint())
         .map(|(actor, _)| actor.person().clone());
     let draft = proposal::next_version(&store, Why::Retired, |root, members| {
+        refuse_compromised(add, members)?;
         apply(add, caller.as_ref(), root, members)
     })?;
     finish(here, &store, draft, &signer)
+}
+
+/// Somebody else may sign with such a key for ever.
+fn refuse_compromised(add: &Addition, members: &Members) -> Result<(), Error> {
+    let machines = add.machines.iter().map(|(_, key)| key);
+    for text in add.keys.iter().chain(machines) {
+        let Ok(key) = key_text(text)?.parse::<PublicKey>() else {
+            continue;
+        };
+        let fingerprint = key.fingerprint();
+        let mut entries = members.reduced.iter();
+        let lost = entries.find(|one| one.key == fingerprint && one.how == Why::Compromised);
+        if let Some(lost) = lost {
+            let error = format!(
+                "the key {} was declared compromised in version {} of the policy",
+                lost.key, lost.since
+            );
+            let remedy = "its owner makes another: `hangar key new` and `git config user.signingKey FILE`; for a key of a machine they delete its file, which `hangar key list` shows, and `hangar init` makes a new one";
+            return Err(flow::Error::refused(error, remedy).into());
+        }
+    }
+    Ok(())
 }
 
 fn apply(

@@ -72,6 +72,8 @@ impl From<Error> for CliError {
             Error::LostRace(_) => {
                 Self::of(ExitStatus::Held, error).hint("run the command again")
             }
+            Error::ArbiterOffline { .. } => Self::of(ExitStatus::Missing, error)
+                .hint("run it again without --offline"),
             Error::Arbiter { .. } => Self::of(ExitStatus::Trouble, error)
                 .hint("claims and deliveries need it (`hangar policy show`); running it again is safe"),
             Error::Document { .. } => Self::of(ExitStatus::Refused, error)
