@@ -55,10 +55,14 @@ fn kept<'a>(store: &'a Store, named: &str) -> Result<&'a Policy, Error> {
     };
     let [digest] = fitting.as_slice() else {
         let choice = list(&mut known.iter().copied());
-        return Err(Error::Proposed(format!(
-            "`{named}` names {} of the rival versions; choose one of {choice}",
-            fitting.len()
-        )));
+        return Err(Error::Proposed(if hex.len() < MIN_DIGEST {
+            format!(
+                "`{named}` is too short; give at least {MIN_DIGEST} characters of one of {choice}"
+            )
+        } else {
+            let count = fitting.len();
+            format!("`{named}` names {count} of the rival versions; choose one of {choice}")
+        }));
     };
     let resting: Vec<&Policy> = ends
         .into_iter()

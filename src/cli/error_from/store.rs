@@ -36,7 +36,7 @@ impl From<Error> for CliError {
                 .hint("nothing was signed; `hangar policy show` shows what each of them changes")
                 .hint("holders of root keys say which one stands: `hangar policy resolve DIGEST`"),
             Error::Pin(_) => Self::of(ExitStatus::Refused, error)
-                .hint("nothing was changed; ask an admin which policy is right before you go on"),
+                .hint("nothing was changed. Where the remote still has the right policy, `git fetch REMOTE refs/hangar/policy:refs/hangar/policy` brings it (it moves forward only); else ask an admin which one is right"),
             Error::NoTask(ref name) => {
                 let short = name.len() < MIN_PREFIX && name.bytes().all(|b| b.is_ascii_alphanumeric());
                 let shown = Self::of(ExitStatus::Usage, error);
