@@ -46,8 +46,10 @@ def judge(task, change, event):
     need(kind != "deliver" or task.flow == "plain" or {"grade", "manifest"} <= set(change), "no grade")
     if kind == "enqueue":
         return {"criteria": ([], list(task.criteria), {})}
-    if kind == "adjudicate":
-        return {"fallen": ([], change["falls"], {change["stands"]: task.fallen.get(change["stands"], set())})}
+    if kind == "adjudicate":  # pairs: what falls, and by what
+        need(change["falls"] and change["stands"] not in change["falls"], "nothing falls, or what stands")
+        new = [(one, change["stands"]) for one in change["falls"]]
+        return {"fallen": ([], new, {(by, one): task.fallen.get((by, one), set()) for one, by in new})}
     if kind not in ("create", "edit"):
         return {}
     check_fields(task, change)
@@ -96,7 +98,7 @@ def enact(task, change, event, meaning):
         task.patches |= {change["patch"]}
     elif kind in ("retry", "adjudicate"):
         task.retried |= set(change.get("set_aside", ()))
-        task.aside = task.retried | set(task.fallen)
+        task.aside = task.retried | {one for one, _ in task.fallen}
         task.consumed = None if kind == "retry" and task.consumed in task.aside else task.consumed
     elif kind == "deliver":
         task.delivery, task.delivered = change, event

@@ -210,8 +210,15 @@ struct Written {
     tags: Kept<String>,
     /// What a retry set aside, for good.
     retried: BTreeSet<Digest>,
-    /// What falls by an adjudication, until one that has seen that says that it stands.
-    fallen: Kept<Digest>,
+    /// What falls by an adjudication, until one that has seen that says the reverse.
+    fallen: Kept<Fallen>,
+}
+
+/// A document that fell by an adjudication, and the one that stands against it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Fallen {
+    one: Digest,
+    by: Digest,
 }
 
 /// Who signed the event that a change stands in.
@@ -426,6 +433,7 @@ impl Task {
 
     fn show_aside(&mut self) {
         let fallen = self.written.fallen.list();
+        let fallen = fallen.into_iter().map(|fallen| fallen.one);
         self.set_aside = self.written.retried.iter().copied().chain(fallen).collect();
     }
 }

@@ -144,7 +144,7 @@ fn changes(store: &Store) -> Vec<Change> {
         },
         Change::Adjudicate {
             stands: digest,
-            falls: Vec::new(),
+            falls: vec![Digest::of(b"y")],
             reason: "x".into(),
         },
         Change::Publish {

@@ -78,7 +78,7 @@ fn samples() -> Vec<Change> {
             text: String::new(),
         },
         Change::Adjudicate {
-            stands: some(),
+            stands: Digest::of(b"another"),
             falls: vec![some()],
             reason: String::new(),
         },

@@ -40,7 +40,15 @@ impl Task {
             Change::Fail { .. } | Change::Reject { .. } => self.is_holder(author, "end"),
             Change::Cancel { .. } => self.is_open("be cancelled"),
             Change::Retry { .. } => self.in_state(&[State::Failed, State::Rejected], "be retried"),
-            Change::Comment { .. } | Change::Adjudicate { .. } => Ok(()),
+            Change::Adjudicate { stands, falls, .. } => {
+                if falls.is_empty() || falls.contains(stands) {
+                    return Err(Refusal::Value(
+                        "an adjudication names others than the one that stands, which fall".into(),
+                    ));
+                }
+                Ok(())
+            }
+            Change::Comment { .. } => Ok(()),
             Change::Publish { .. } => self.in_state(&[State::Done], "have its tests published"),
             Change::Delete => self.in_state(&[State::Draft], "be deleted"),
         }

@@ -156,9 +156,13 @@ fn retry() -> Change {
 }
 
 fn adjudicate(stands: Digest, falls: Digest) -> Change {
+    adjudicate_all(stands, &[falls])
+}
+
+fn adjudicate_all(stands: Digest, falls: &[Digest]) -> Change {
     Change::Adjudicate {
         stands,
-        falls: vec![falls],
+        falls: falls.to_vec(),
         reason: "read".into(),
     }
 }
@@ -343,5 +347,42 @@ fn of_opposite_adjudications_the_one_that_has_seen_both_decides() {
         );
         history.add(&[retried], 0, adjudicate(a, b));
         assert!(history.fold().0.set_aside.contains(&a));
+    });
+}
+
+#[test]
+fn an_adjudication_takes_back_only_what_was_decided_between_its_documents() {
+    let [a, b, c] = [b"a", b"b", b"c"].map(|text| Digest::of(text));
+    always(Flow::Plain, |mut history| {
+        let one = history.add(&[0], 0, adjudicate(a, b));
+        let aside = |history: &History| history.fold().0.set_aside;
+        // Whoever lets b stand against another document has not said that a falls.
+        let two = history.add(&[one], 1, adjudicate(b, c));
+        assert_eq!(aside(&history), [b, c].into());
+        let three = history.add(&[two], 1, adjudicate_all(b, &[c, a]));
+        assert_eq!(aside(&history), [a, c].into());
+        // Of three the one stands that fell to each of the others and is chosen before both.
+        let four = history.add(&[three], 0, adjudicate_all(c, &[a, b]));
+        assert_eq!(aside(&history), [a, b].into());
+        history.add(&[four], 0, adjudicate(a, c));
+        assert_eq!(aside(&history), [a, b, c].into());
+    });
+}
+
+#[test]
+fn an_adjudication_by_which_nothing_falls_or_what_stands_does_nothing() {
+    let [a, b] = [b"a", b"b"].map(|text| Digest::of(text));
+    always(Flow::Plain, |mut history| {
+        let one = history.add(&[0], 0, adjudicate(a, b));
+        let none = history.add(&[one], 1, adjudicate_all(b, &[]));
+        let own = history.add(&[none], 1, adjudicate_all(b, &[a, b]));
+        let (task, refused) = history.fold();
+        assert_eq!(task.set_aside, [b].into());
+        for event in [none, own] {
+            let why = refused[event].as_deref().unwrap();
+            assert!(why.contains("others than the one that stands"), "{why}");
+        }
+        history.add(&[own], 1, adjudicate(b, a));
+        assert_eq!(history.fold().0.set_aside, [a].into());
     });
 }

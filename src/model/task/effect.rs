@@ -6,7 +6,7 @@
 
 use super::merge::{Beside, SetStep};
 use super::rules::MAX_CRITERIA;
-use super::{Author, Claim, Comment, Delivery, Moved, Refusal, State, Task};
+use super::{Author, Claim, Comment, Delivery, Fallen, Moved, Refusal, State, Task};
 use crate::model::digest::Digest;
 use crate::model::event::{Change, Criterion};
 
@@ -20,7 +20,7 @@ pub(super) struct Step {
     base: Vec<Digest>,
     criteria: Option<SetStep<Criterion>>,
     tags: Option<SetStep<String>>,
-    fallen: Option<SetStep<Digest>>,
+    fallen: Option<SetStep<Fallen>>,
 }
 
 impl Task {
@@ -42,11 +42,16 @@ impl Task {
                 ..Step::default()
             },
             // Of opposite words that had not seen each other neither takes the other back; who has seen
-            // both decides.
-            Change::Adjudicate { stands, falls, .. } => Step {
-                fallen: Some(self.written.fallen.swap(falls, stands)),
-                ..Step::default()
-            },
+            // both decides. A word about other documents takes back nothing.
+            Change::Adjudicate { stands, falls, .. } => {
+                let pair = |one: Digest, by: Digest| Fallen { one, by };
+                let new: Vec<_> = falls.iter().map(|falls| pair(*falls, *stands)).collect();
+                let back: Vec<_> = falls.iter().map(|falls| pair(*stands, *falls)).collect();
+                Step {
+                    fallen: Some(self.written.fallen.swap(&new, &back)),
+                    ..Step::default()
+                }
+            }
             _ => Step::default(),
         }
     }

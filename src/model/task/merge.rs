@@ -156,8 +156,8 @@ impl<T: Clone + Ord> Kept<T> {
     }
 
     /// What it means that somebody who sees this puts `new` in and takes `gone` out.
-    pub(super) fn swap(&self, new: &[T], gone: &T) -> SetStep<T> {
-        let out = self.items.iter().filter(|(item, _)| item == gone);
+    pub(super) fn swap(&self, new: &[T], gone: &[T]) -> SetStep<T> {
+        let out = self.items.iter().filter(|(item, _)| gone.contains(item));
         SetStep {
             order: Vec::new(),
             add: new.to_vec(),
