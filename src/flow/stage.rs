@@ -472,7 +472,8 @@ fn about<'a>(
     })
 }
 
-/// What a retry from a stage sets aside: everything that was made at or after it.
+/// What a retry from a stage sets aside: everything that was made at or after it. What fell by an
+/// adjudication, or with the rights of its key, is named too: either can be taken back, a retry not.
 pub fn set_aside(dossier: &Dossier, from: Stage) -> Vec<Digest> {
     let mut aside = Vec::new();
     if from <= Stage::Verifying {
@@ -492,7 +493,7 @@ pub fn set_aside(dossier: &Dossier, from: Stage) -> Vec<Digest> {
     } else if from == Stage::AwaitingApproval {
         aside.extend(dossier.decisions.iter().map(Held::digest));
     }
-    aside.retain(|digest| !dossier.is_aside(*digest));
+    aside.retain(|digest| !dossier.history.task.was_retried(*digest));
     aside
 }
 

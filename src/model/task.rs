@@ -419,6 +419,11 @@ impl Task {
         all
     }
 
+    /// Whether a retry set a document aside: for good, whatever is adjudicated.
+    pub fn was_retried(&self, document: Digest) -> bool {
+        self.written.retried.contains(&document)
+    }
+
     /// The same task for judging what somebody who sees it may do: words are left out.
     fn without_comments(&mut self) -> Self {
         let comments = std::mem::take(&mut self.comments);

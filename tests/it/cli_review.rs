@@ -499,6 +499,30 @@ fn opposite_words_about_versions_sealed_apart_wait_for_a_word_of_somebody_who_kn
 }
 
 #[test]
+fn a_retry_goes_on_where_people_said_the_opposite() {
+    let (place, twin, digests) = sealed_apart();
+    let env = &place.env;
+    env.hangar(&twin, &["sync"]);
+    for (dir, digest) in [&place.dir, &twin].into_iter().zip(&digests) {
+        let args = ["adjudicate", "KAN-1", digest, "--reason", "mine"];
+        let args = [&args[..], &["--offline"]].concat();
+        env.hangar(dir, &args).success();
+    }
+    for dir in [&twin, &place.dir] {
+        env.hangar(dir, &["sync"]);
+    }
+    let show = || place.json("task-show", &["task", "show", "KAN-1"], 0);
+    assert_eq!(show()["next"], "adjudicate");
+    let hangar = |args: &[&str]| env.hangar(&place.dir, args).success();
+    hangar(&["task", "cancel", "KAN-1"]);
+    hangar(&["task", "retry", "KAN-1", "--from", "writing"]);
+    let task = show();
+    assert_eq!(task["next"], "write", "{task}");
+    place.seal();
+    place.approve();
+}
+
+#[test]
 fn of_two_versions_sealed_apart_none_is_approved_before_one_was_picked() {
     let (place, _, digests) = sealed_apart();
     let env = &place.env;

@@ -11,24 +11,20 @@ use std::collections::BTreeSet;
 /// Documents of adjudications of which no document is left standing. What a retry set aside, or what a
 /// key signed that lost its rights, is decided.
 pub fn undecided(dossier: &Dossier) -> BTreeSet<Digest> {
-    let aside = &dossier.history.task.set_aside;
+    let task = &dossier.history.task;
     let mut groups = Vec::new();
-    let mut settled: BTreeSet<Digest> = dossier.reduced.clone();
     for record in &dossier.history.records {
         let changes = record.event.value().change.iter().zip(&record.refused);
         for (change, _) in changes.filter(|(_, refused)| refused.is_none()) {
-            match change {
-                Change::Adjudicate { stands, falls, .. } => {
-                    let mut group = falls.clone();
-                    group.push(*stands);
-                    groups.push(group);
-                }
-                Change::Retry { set_aside, .. } => settled.extend(set_aside),
-                _ => {}
+            if let Change::Adjudicate { stands, falls, .. } = change {
+                let mut group = falls.clone();
+                group.push(*stands);
+                groups.push(group);
             }
         }
     }
-    let is_open = |one: &Digest| aside.contains(one) && !settled.contains(one);
+    let settled = |one: &Digest| task.was_retried(*one) || dossier.reduced.contains(one);
+    let is_open = |one: &Digest| task.set_aside.contains(one) && !settled(one);
     groups.retain(|group| group.iter().all(is_open));
     groups.into_iter().flatten().collect()
 }

@@ -7,6 +7,7 @@ use hangar::model::grade::{Grade, TestOutcome};
 use hangar::model::manifest::{BaseStatus, Manifest};
 use hangar::model::outcome::{Secrecy, Trust, Verdict};
 use hangar::model::run::Run;
+use hangar::store::identity::Identity;
 
 #[track_caller]
 fn grade(edit: &dyn Fn(&mut Grade), what: &str) {
@@ -203,6 +204,59 @@ fn another_grade_of_the_same_patch_that_says_the_opposite() {
         .names("grade", "says the opposite of the same patch");
     adjudicate(first, written.digest);
     forged.task().is_yes();
+}
+
+#[test]
+fn what_fell_before_a_retry_is_brought_back_by_no_later_adjudication() {
+    use hangar::flow::stage;
+    use hangar::model::task::Stage;
+    let forged = Forged::new(&Plot {
+        undelivered: true,
+        ..Plot::default()
+    });
+    let (store, host) = (forged.store(), forged.world.host());
+    let alice = forged.world.person(&store);
+    let first = forged.dossier().grades[0].digest();
+    let mut against = forged.dossier().grades[0].value().clone();
+    against.accepted = false;
+    against.reasons = vec!["1 test fails".into()];
+    let grader = Identity::of(&store.policy, host.grader.signer()).unwrap();
+    let second = store
+        .append_document(&forged.grades(), &grader, &against, Vec::new(), "x")
+        .unwrap()
+        .digest;
+    let change = |change: Change| {
+        store
+            .change_task(&forged.id, &alice, |_| Ok(vec![change.clone()]))
+            .unwrap();
+    };
+    let adjudicate = |stands, falls| {
+        change(Change::Adjudicate {
+            stands,
+            falls: vec![falls],
+            reason: "a broken machine".into(),
+        });
+    };
+    let is_aside = || [first, second].map(|one| forged.dossier().is_aside(one));
+    adjudicate(first, second);
+    assert_eq!(is_aside(), [false, true]);
+    // The control: without a retry a later word brings it back.
+    adjudicate(second, first);
+    assert_eq!(is_aside(), [true, false]);
+    adjudicate(first, second);
+    change(Change::Cancel {
+        reason: String::new(),
+    });
+    let set_aside = stage::set_aside(&forged.dossier(), Stage::Verifying);
+    assert!(set_aside.contains(&first) && set_aside.contains(&second));
+    change(Change::Retry {
+        from: Stage::Verifying,
+        set_aside,
+    });
+    adjudicate(second, first);
+    assert_eq!(is_aside(), [true, true]);
+    // And what a retry named is named by none again.
+    assert_eq!(stage::set_aside(&forged.dossier(), Stage::Verifying), []);
 }
 
 #[test]
