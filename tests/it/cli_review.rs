@@ -512,12 +512,29 @@ fn a_retry_goes_on_where_people_said_the_opposite() {
         env.hangar(dir, &["sync"]);
     }
     let show = || place.json("task-show", &["task", "show", "KAN-1"], 0);
-    assert_eq!(show()["next"], "adjudicate");
+    let opposite = |task: &Value| {
+        let said = task["adjudicated"].as_array().unwrap().iter();
+        said.filter(|one| one.get("opposite").is_some()).count()
+    };
+    let task = show();
+    assert_eq!((&task["next"], opposite(&task)), (&"adjudicate".into(), 2));
     let hangar = |args: &[&str]| env.hangar(&place.dir, args).success();
     hangar(&["task", "cancel", "KAN-1"]);
     hangar(&["task", "retry", "KAN-1", "--from", "writing"]);
     let task = show();
     assert_eq!(task["next"], "write", "{task}");
+    // Nobody has to say any more which one stands.
+    assert_eq!(opposite(&task), 0, "{task}");
+    let said = task["adjudicated"].as_array().unwrap().iter();
+    assert!(said.clone().all(|one| one["in_force"] == false), "{task}");
+    let text = hangar(&["task", "show", "KAN-1"]).stdout;
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert_eq!(
+        text.matches("does not stand any more: a retry set it aside")
+            .count(),
+        2,
+        "{text}"
+    );
     place.seal();
     place.approve();
 }

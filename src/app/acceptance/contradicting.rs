@@ -1,6 +1,6 @@
 //! Documents of which only one can stand, each with what it says.
 
-use crate::flow::stage::Contradiction;
+use crate::flow::stage::{Contradiction, undecided};
 use crate::model::approval::Action;
 use crate::model::digest::Digest;
 use crate::model::event::Change;
@@ -46,9 +46,9 @@ pub struct AdjudicationView {
     /// Why.
     pub reason: String,
     /// Whether it does stand: nobody said that it falls, or somebody who knew that said once more that it
-    /// stands.
+    /// stands; and no retry set it aside.
     pub in_force: bool,
-    /// Who said that it falls.
+    /// Who said that it falls; absent where a retry set it aside.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub against: Option<Principal>,
     /// Whether those words and these take each other back, so that neither document stands.
@@ -75,18 +75,23 @@ pub(in crate::app) fn adjudications(dossier: &Dossier) -> Vec<AdjudicationView> 
             }
         }
     }
-    let is_out = |document: &Digest| dossier.history.task.set_aside.contains(document);
+    let task = &dossier.history.task;
+    let undecided = undecided(dossier);
     let view = |(by, stands, falls, reason): &(&Principal, Digest, &Vec<Digest>, &String)| {
+        let is_out = task.set_aside.contains(stands);
+        let is_over = task.was_retried(*stands);
         // The last one that said so: who stood by it again before that is overruled too.
-        let mut later = said.iter().rev().filter(|_| is_out(stands));
+        let mut later = said.iter().rev().filter(|_| is_out && !is_over);
         let against = later.find(|(_, _, other, _)| other.contains(stands));
         AdjudicationView {
             stands: *stands,
             by: (*by).clone(),
             reason: (*reason).clone(),
-            in_force: against.is_none(),
+            in_force: against.is_none() && !is_over,
             against: against.map(|(by, ..)| (*by).clone()),
-            opposite: against.is_some_and(|(_, other, ..)| falls.contains(other) && is_out(other)),
+            opposite: against.is_some_and(|(_, other, ..)| {
+                falls.contains(other) && undecided.contains(other) && undecided.contains(stands)
+            }),
         }
     };
     said.iter().map(view).collect()

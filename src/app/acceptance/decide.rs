@@ -49,7 +49,7 @@ pub struct Decided {
     pub decision: Digest,
     /// Who decided.
     pub by: Principal,
-    /// Whether the same person had approved it before: nothing was signed this time.
+    /// Whether the same person had decided so before: nothing was signed this time.
     pub already: bool,
     /// Whether what waits now is an approval of the patch.
     #[serde(skip)]

@@ -159,18 +159,25 @@ pub(super) fn check(case: &Case<'_>, sheet: &mut Sheet) -> Result<(), Error> {
     Ok(())
 }
 
-/// What somebody declared not to count is told.
+/// What somebody declared not to count is told, and whether that was taken back.
 fn adjudicated(case: &Case<'_>, sheet: &mut Sheet) {
+    let aside = &case.dossier.history.task.set_aside;
     for record in &case.dossier.history.records {
         let event = record.event.value();
         for (change, refused) in event.change.iter().zip(&record.refused) {
             if let (Change::Adjudicate { falls, reason, .. }, None) = (change, refused) {
-                let falls: Vec<_> = falls.iter().map(Digest::short).collect();
-                sheet.note(format!(
-                    "{} declared that {} does not count: {reason}",
-                    event.signer.principal,
-                    falls.join(", ")
-                ));
+                let (stay, back): (Vec<Digest>, Vec<Digest>) =
+                    falls.iter().partition(|falls| aside.contains(falls));
+                for (falls, since) in [(stay, ""), (back, " (taken back since)")] {
+                    let falls: Vec<_> = falls.iter().map(Digest::short).collect();
+                    if !falls.is_empty() {
+                        sheet.note(format!(
+                            "{} declared that {} does not count{since}: {reason}",
+                            event.signer.principal,
+                            falls.join(", ")
+                        ));
+                    }
+                }
             }
         }
     }

@@ -203,7 +203,16 @@ fn another_grade_of_the_same_patch_that_says_the_opposite() {
         .task()
         .names("grade", "says the opposite of the same patch");
     adjudicate(first, written.digest);
-    forged.task().is_yes();
+    let answer = forged.task();
+    answer.is_yes();
+    // What was taken back is not noted as if it held.
+    let notes = answer.json["tasks"][0]["notes"].to_string();
+    let (first, written) = (first.short(), written.digest.short());
+    for (one, since) in [(written, ""), (first, " (taken back since)")] {
+        let note = format!("alice declared that {one} does not count{since}: a broken machine");
+        assert_eq!(notes.matches(&note).count(), 1, "{note}: {notes}");
+    }
+    assert_eq!(notes.matches(" declared that ").count(), 2, "{notes}");
 }
 
 #[test]

@@ -165,14 +165,17 @@ fn adjudicated(said: &AdjudicationView) -> String {
         said.by,
         escape::line(&said.reason)
     );
-    if let Some(against) = &said.against {
-        let why = if said.opposite {
-            format!(
-                "does not stand: {against} said the opposite at the same time, so neither document stands until an approver who has seen both says which"
-            )
-        } else {
-            format!("does not stand any more: {against} said that it falls")
-        };
+    let why = match &said.against {
+        Some(against) if said.opposite => Some(format!(
+            "does not stand: {against} said the opposite at the same time, so neither document stands until an approver who has seen both says which"
+        )),
+        Some(against) => Some(format!(
+            "does not stand any more: {against} said that it falls"
+        )),
+        None if said.in_force => None,
+        None => Some("does not stand any more: a retry set it aside".to_owned()),
+    };
+    if let Some(why) = why {
         text.push_str("\n      ");
         text.push_str(&paint(Label::Attention, why));
     }
