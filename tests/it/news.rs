@@ -6,9 +6,10 @@ use super::cli_review::Colleague;
 use super::common::hub::{Hub, Team};
 use super::common::{Ran, TestEnv, write};
 use serde_json::Value;
+use std::io::Write as _;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::time::Duration;
 
 fn json(env: &TestEnv, dir: &Path, schema: &str, args: &[&str]) -> Value {
     let value = env.json(dir, args);
@@ -291,47 +292,31 @@ fn who_is_too_late_is_told_who_was_there_and_by_what() {
     assert!(late.stderr.contains(&since), "{late}");
 }
 
-/// Whether a program runs with this argument.
-fn runs_with(argument: &str) -> bool {
-    let processes = std::fs::read_dir("/proc").unwrap().flatten();
-    let mut lines = processes.filter_map(|one| std::fs::read(one.path().join("cmdline")).ok());
-    lines.any(|line| {
-        let mut words = line.split(|byte| *byte == 0);
-        words.any(|word| word == argument.as_bytes())
-    })
-}
-
 #[test]
 fn of_two_who_seal_at_once_one_is_told_what_the_other_sealed() {
     let place = Place::new();
-    let time = format!("2.{:010}", std::process::id());
-    let slow = place.env.root().join("slow/tests/sub.sh");
-    write(&slow, &format!("#!/bin/sh\nsleep {time}\nexit 1\n"));
-    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    std::fs::set_permissions(&slow, mode).unwrap();
-    let mut seal = place.env.command(env!("CARGO_BIN_EXE_hangar"), &place.dir);
-    seal.args([
-        "seal",
-        "KAN-1",
-        "--from",
-        "../slow",
-        "--map",
-        "c1=tests/sub.sh",
-    ]);
-    seal.stdout(Stdio::null()).stderr(Stdio::piped());
-    let mut seal = seal.spawn().unwrap();
-    while !runs_with(&time) {
-        assert!(
-            seal.try_wait().unwrap().is_none(),
-            "{:?}",
-            seal.wait_with_output()
-        );
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    // Who seals looks for a key after reading what is sealed already: there this agent holds one of them.
+    let socket = place.env.root().join("agent");
+    let agent = UnixListener::bind(&socket).unwrap();
     let map = ["--map", "c1=tests/sub.sh", "--map", "c1=tests/guard.sh"];
     let args = [&["seal", "KAN-1", "--from", "../hidden"][..], &map].concat();
+    let mut seal = place.env.command(env!("CARGO_BIN_EXE_hangar"), &place.dir);
+    seal.args(&args).env("SSH_AUTH_SOCK", &socket);
+    seal.stdout(Stdio::null()).stderr(Stdio::piped());
+    let seal = seal.spawn().unwrap();
+    let seal = std::thread::spawn(move || {
+        let out = seal.wait_with_output().unwrap();
+        // Where it ended without asking, nobody waits for it.
+        drop(UnixStream::connect(socket));
+        out
+    });
+    let (mut asked, _) = agent.accept().unwrap();
+    drop(agent);
     let other = place.env.hangar(&place.dir, &args);
-    let out = seal.wait_with_output().unwrap();
+    // It holds no keys. Whoever asked may have stopped waiting for that.
+    let _ = asked.write_all(&[0, 0, 0, 5, 12, 0, 0, 0, 0]);
+    drop(asked);
+    let out = seal.join().unwrap();
     // Both had begun before either sealed.
     let said = match (out.status.code(), other.code) {
         (Some(5), Some(0)) => String::from_utf8(out.stderr).unwrap(),
