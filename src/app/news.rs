@@ -6,7 +6,7 @@ use super::policy::overtaken;
 use crate::base::words::count;
 use crate::model::digest::Digest;
 use crate::model::ids::TaskId;
-use crate::model::reduction::Why;
+use crate::model::reduction::{Reduction, Why};
 use crate::store::index::keys;
 use crate::store::{Store, told};
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,25 +19,34 @@ pub(super) fn tell(here: &Here, store: &Store, tasks: &[TaskId]) {
     let mut news = compromised(store);
     news.extend(overtaken_versions(store));
     news.extend(shared_keys(store, tasks));
-    for key in told::untold(&store.repo, news.keys().cloned()) {
-        if let Some(text) = news.get(&key) {
+    let new = told::untold(&store.repo.hangar_dir(), news.keys().cloned());
+    for key in &new {
+        if let Some(text) = news.get(key) {
             here.notices.say(text);
         }
     }
+    told::tell(&store.repo.hangar_dir(), new);
 }
 
-/// What whoever changes the policy sees while they do it is not told them afterwards.
-pub(super) fn know(store: &Store) {
-    let news = compromised(store);
-    told::untold(&store.repo, news.into_keys());
+/// What whoever makes this version of the policy sees while they do it is not told them afterwards.
+pub(super) fn know(store: &Store, version: u64) {
+    let own = |entry: &&Reduction| entry.since == version;
+    let own = compromised_keys(store).filter(own).map(compromised_as);
+    told::tell(&store.repo.hangar_dir(), own);
+}
+
+fn compromised_keys(store: &Store) -> impl Iterator<Item = &Reduction> {
+    let entries = store.policy.newest().members.reduced.iter();
+    entries.filter(|entry| entry.how == Why::Compromised)
+}
+
+fn compromised_as(entry: &Reduction) -> String {
+    format!("compromised {} {}", entry.since, entry.key)
 }
 
 /// Keys that were declared compromised.
 fn compromised(store: &Store) -> News {
-    let newest = store.policy.newest();
-    let entries = newest.members.reduced.iter();
-    let entries = entries.filter(|entry| entry.how == Why::Compromised);
-    let one = |entry: &crate::model::reduction::Reduction| {
+    let one = |entry: &Reduction| {
         let counting = store.policy.list(entry.accepted).map_or(0, BTreeSet::len);
         let text = format!(
             "version {} of the policy declares the key {} of {} compromised: nothing that it signed counts but the {} that the version lists. `hangar task list` and `hangar task show` mark the rest, and `hangar verify --all` names what rested on it",
@@ -46,9 +55,9 @@ fn compromised(store: &Store) -> News {
             entry.principal,
             count(counting, "document", "documents"),
         );
-        (format!("compromised {} {}", entry.since, entry.key), text)
+        (compromised_as(entry), text)
     };
-    entries.map(one).collect()
+    compromised_keys(store).map(one).collect()
 }
 
 /// Proposed versions of the policy that can't be put in force any more.

@@ -16,11 +16,15 @@ use crate::model::reduction::Why;
 use crate::store::layout::{Layout, Prefix};
 use crate::store::remotes::Readers;
 use crate::store::sync::{self, Loss, NotApplied, NotPushed, Report, Wanted};
-use crate::store::{self, Store, told};
+use crate::store::{self, Store};
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::time::Duration;
+
+mod telling;
+
+pub use telling::shown;
 
 /// How long one call of a remote may take.
 const PATIENCE: Duration = Duration::from_secs(600);
@@ -128,7 +132,7 @@ pub struct EmptyView {
 }
 
 /// Something that has no effect here.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NotAppliedView {
     /// `ref`, `pending`, `quarantined` or `refused`.
     pub kind: NotAppliedKind,
@@ -149,7 +153,7 @@ pub struct NotAppliedView {
 }
 
 /// Why something has no effect.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum NotAppliedKind {
     /// A whole ref could not be taken.
@@ -191,15 +195,16 @@ pub fn sync(here: &Here, remote: Option<&str>, prefix: Option<Prefix>) -> Result
     }
     tell_of_compromise(here, &store);
     tell_news(here, &store, &report);
-    only_untold(&store, &mut report);
     let mut view = view(report);
+    telling::all(&store, &mut view);
     view.readers = readers;
     if !known.contains(&store.policy.newest().reference.digest) {
         view.policy = versions(&store);
         view.policy.retain(|one| !known.contains(&one.digest));
     }
     view.rivals = rivals(&store.policy);
-    view.whole &= view.rivals.is_empty();
+    let all = view.not_applied.is_empty() && view.not_pushed.is_none() && view.not_moved.is_none();
+    view.whole = all && view.rivals.is_empty();
     Ok(view)
 }
 
@@ -352,45 +357,10 @@ fn exchange(
         push,
         prefix: None,
     };
-    let (store, mut report) = sync::sync(store, &wanted)?;
+    let (store, report) = sync::sync(store, &wanted)?;
     tell_news(here, &store, &report);
-    only_untold(&store, &mut report);
-    tell_not_applied(here, &report);
+    telling::in_passing(here, &store, &report);
     Ok((store, report))
-}
-
-/// Leaves out what was said to have no effect before: it comes up with whatever comes for its task.
-fn only_untold(store: &Store, report: &mut Report) {
-    let key = |one: &NotApplied| match one {
-        NotApplied::Refused { event, why, .. } => {
-            Some(format!("refused {event} {}", Digest::of(why.as_bytes())))
-        }
-        _ => None,
-    };
-    let new = told::untold(&store.repo, report.not_applied.iter().filter_map(key));
-    let is_new = |one: &NotApplied| key(one).is_none_or(|key| new.contains(&key));
-    report.not_applied.retain(is_new);
-}
-
-/// Most documents without effect that a command names that was asked for something else.
-const NAMED: usize = 3;
-
-/// What a command that only fetched or published brought and could not apply.
-fn tell_not_applied(here: &Here, report: &Report) {
-    let all = report.not_applied.iter().cloned().map(not_applied);
-    for one in all.take(NAMED) {
-        let place = one.task.map(|task| format!("task {}", task.short()));
-        let place = place.or(one.name).unwrap_or_default();
-        here.notices
-            .say(&format!("without effect here: {place}: {}", one.why));
-    }
-    let more = report.not_applied.len().saturating_sub(NAMED);
-    if more > 0 {
-        here.notices.say(&format!(
-            "{more} more of `{}`: `hangar task log` of each task has them",
-            shown_remote(&report.remote)
-        ));
-    }
 }
 
 fn tell_news(here: &Here, store: &Store, report: &Report) {
@@ -410,7 +380,6 @@ fn check_known(repo: &Repository, remote: &str) -> Result<(), Error> {
 }
 
 fn view(report: Report) -> SyncView {
-    let whole = report.is_whole();
     let losses = report.losses.iter().map(|(name, loss)| LossView {
         name: name.clone(),
         what: match loss {
@@ -428,7 +397,7 @@ fn view(report: Report) -> SyncView {
     let empty = report.empty.into_iter();
     let empty = empty.map(|(name, commit)| EmptyView { name, commit });
     SyncView {
-        whole,
+        whole: false,
         losses: losses.collect(),
         archived: report.archived.into_iter().collect(),
         not_tidied: report.not_tidied,

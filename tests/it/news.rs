@@ -274,6 +274,70 @@ fn of_two_deliveries_at_once_each_clone_is_told_once_which_one_stands() {
 }
 
 #[test]
+fn what_a_command_had_no_room_to_name_is_left_to_the_next_sync() {
+    let (hub, first) = Hub::new();
+    let tasks: Vec<_> = (0..5).map(|_| hub.task(&first, "Plain")).collect();
+    hub.sync(&first).success();
+    let second = hub.clone("second");
+    for task in &tasks {
+        let args = ["task", "cancel", task, "--offline"];
+        hub.env.hangar(&first, &args).success();
+        let args = ["task", "enqueue", task, "--offline"];
+        hub.env.hangar(&second, &args).success();
+    }
+    hub.sync(&first).success();
+    for dir in [&second, &first] {
+        let inbox = hub.env.hangar(dir, &["inbox"]).success();
+        let text = inbox.stderr.split_whitespace().collect::<Vec<_>>();
+        let text = text.join(" ");
+        assert_eq!(
+            text.matches("the enqueueing by alice gives way").count(),
+            3,
+            "{inbox}"
+        );
+        assert!(text.contains("2 more things of"), "{inbox}");
+        assert!(text.contains("`hangar sync` names them"), "{inbox}");
+        let named = |task: &str| text.contains(&task[..8]);
+        let left = tasks.iter().filter(|task| !named(task)).count();
+        assert_eq!(left, 2, "{inbox}");
+        let sync = hub.sync(dir).exits(1);
+        assert_eq!(sync.json()["whole"], false, "{sync}");
+        let told = sync.json()["not_applied"].as_array().unwrap().clone();
+        let told: Vec<_> = told
+            .iter()
+            .map(|one| one["task"].as_str().unwrap())
+            .collect();
+        assert_eq!(told.len(), 2, "{sync}");
+        assert!(told.iter().all(|task| !named(task)), "{sync}");
+        let again = hub.env.hangar(dir, &["sync"]).success();
+        assert!(again.stdout.starts_with("up to date"), "{again}");
+    }
+}
+
+#[test]
+fn who_changes_the_policy_is_still_told_what_another_version_declared() {
+    let (team, twin) = with_twin();
+    let alice = team.alice();
+    let remove = ["policy", "remove", "bob", "--compromised"];
+    alice.hangar(&team.first, &remove).success();
+    // The version is here, and nothing was told of it.
+    let policy = "refs/hangar/policy";
+    alice.git(
+        &twin,
+        &["fetch", "-q", "origin", &format!("{policy}:{policy}")],
+    );
+    let key = alice.add_key("carol");
+    let add = ["policy", "add", "carol", "--key", &key, "--offline"];
+    let told = |ran: &Ran| {
+        let stderr = ran.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+        stderr.matches("of bob compromised: nothing").count()
+    };
+    let add = alice.hangar(&twin, &add).success();
+    let sync = alice.hangar(&twin, &["sync"]).success();
+    assert_eq!(told(&add) + told(&sync), 1, "{add}{sync}");
+}
+
+#[test]
 fn who_is_too_late_is_told_who_was_there_and_by_what() {
     let (hub, first) = Hub::new();
     let task = hub.task(&first, "Plain");

@@ -196,7 +196,7 @@ pub(super) fn finish(
     changed.unread.dedup();
     let fate = proposal::sign(store, draft, signer)?;
     if matches!(fate, Fate::InForce(_)) {
-        news::know(&here.store()?);
+        news::know(&here.store()?, changed.version);
     }
     sync::publish(here)?;
     match fate {

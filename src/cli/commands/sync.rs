@@ -26,8 +26,8 @@ Examples:
 /// remote, else origin. Nothing asks for a password. Before the first push to a remote that anyone can
 /// read, that is said once.
 ///
-/// Exit 1 when something that came has no effect here (each is named; a change that gave way to
-/// another, once), 7 when the remote could not be
+/// Exit 1 when something that came has no effect here (each is named, a refused change once; what
+/// other commands that fetched had no room to name is named here), 7 when the remote could not be
 /// reached or written to, 4 while rival versions of the policy are undecided.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
@@ -62,6 +62,7 @@ pub(super) fn run(context: &Context, args: &SyncArgs) -> Result<ExitStatus, CliE
     } else {
         context.printer.text(text(&view));
     }
+    sync::shown(&context.here(), &view);
     Ok(status)
 }
 
