@@ -94,17 +94,21 @@ fn shared_keys(store: &Store, tasks: &[TaskId]) -> News {
     let shared = by_key.into_iter();
     let shared = shared.filter(|(_, ids)| ids.len() > 1 && ids.iter().any(|id| tasks.contains(id)));
     let mut news = News::new();
-    for (_, ids) in shared {
-        news.extend(shared_key(store, &ids));
+    for (key, ids) in shared {
+        news.extend([shared_key(store, key, &ids)]);
     }
     news
 }
 
-fn shared_key(store: &Store, ids: &[TaskId]) -> Option<(String, String)> {
+fn shared_key(store: &Store, mut key: String, ids: &[TaskId]) -> (String, String) {
     let mut named = Vec::new();
-    let mut key = String::new();
     for id in ids {
-        let task = store.task(id).ok()?.task;
+        // One that can't be read has the key all the same.
+        let Ok(history) = store.task(id) else {
+            named.push(format!("{} (can't be read)", id.short()));
+            continue;
+        };
+        let task = history.task;
         named.push(format!(
             "{} by {} ({})",
             id.short(),
@@ -119,8 +123,8 @@ fn shared_key(store: &Store, ids: &[TaskId]) -> Option<(String, String)> {
         count(ids.len(), "task", "tasks"),
         named.join(" and "),
     );
-    Some((
+    (
         format!("key {}", Digest::of(whole.join(" ").as_bytes())),
         text,
-    ))
+    )
 }

@@ -212,6 +212,36 @@ fn an_external_key_that_two_clones_gave_is_told_once_in_each() {
     assert_eq!(told(&hub.sync(&first)), 0);
 }
 
+#[test]
+fn a_shared_key_is_told_where_one_of_its_tasks_can_not_be_read() {
+    let (hub, first) = Hub::new();
+    let second = hub.clone("second");
+    let new = |dir: &Path, title: &str, key: &str| {
+        let args = ["task", "new", title, "--plain", "--json", "--key", key];
+        let made = hub.env.hangar(dir, &args).success().json();
+        made["id"].as_str().unwrap().to_owned()
+    };
+    let two = new(&second, "Two", "kan-7");
+    // Whoever looks for a key has read the keys of all.
+    new(&second, "Another", "KAN-8");
+    hub.sync(&second).success();
+    let one = new(&first, "One", "KAN-7");
+    hub.sync(&first);
+    let event = format!("refs/hangar/tasks/{two}:event.toml");
+    let event = hub.env.git(&second, &["rev-parse", &event]);
+    let (folder, file) = event.trim().split_at(2);
+    let object = second.join(".git/objects").join(folder).join(file);
+    std::fs::remove_file(object).unwrap();
+    let ran = hub.sync(&second);
+    for part in [
+        "2 tasks have the key `KAN-7`",
+        &format!("{} by alice (One)", &one[..8]),
+        &format!("{} (can't be read)", &two[..8]),
+    ] {
+        assert!(ran.stderr.contains(part), "{part}: {ran}");
+    }
+}
+
 /// The lines about what has no effect.
 fn without_effect(ran: &Ran) -> Vec<(String, String)> {
     let view = ran.json();
