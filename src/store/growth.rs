@@ -125,19 +125,27 @@ pub(super) fn is_junk(repo: &Repository, here: ObjectId, there: ObjectId) -> boo
     }
     match repo.read_any(there) {
         Ok((ObjectKind::Blob | ObjectKind::Tree, _)) => true,
-        Ok((ObjectKind::Commit, _)) => only_junk(repo, here, there).unwrap_or(false),
+        Ok((ObjectKind::Commit, _)) => only_junk(repo, here, there, MAX_COMMITS).unwrap_or(false),
         Ok((ObjectKind::Tag, _)) | Err(_) => false,
     }
 }
 
-fn only_junk(repo: &Repository, here: ObjectId, there: ObjectId) -> Result<bool, Error> {
+/// Looks at no more than `most` commits: what lies below them may be a document.
+fn only_junk(
+    repo: &Repository,
+    here: ObjectId,
+    there: ObjectId,
+    most: usize,
+) -> Result<bool, Error> {
     let known = reach(repo, here)?;
+    if known.contains(&there) {
+        return Ok(false);
+    }
     let mut seen = BTreeSet::from([there]);
     let mut open = vec![there];
-    let mut junk = false;
-    while let Some(id) = open.pop().filter(|_| seen.len() <= MAX_COMMITS) {
-        if known.contains(&id) {
-            continue;
+    while let Some(id) = open.pop() {
+        if seen.len() > most {
+            return Ok(false);
         }
         let commit = link(repo, id)?;
         let entries = repo.read_tree(commit.tree)?;
@@ -145,9 +153,65 @@ fn only_junk(repo: &Repository, here: ObjectId, there: ObjectId) -> Result<bool,
         if entries.iter().any(|one| document(&one.name)) {
             return Ok(false);
         }
-        junk |= !entries.is_empty() || !is_join(repo, id, &commit.parents)?;
         let parents = commit.parents.into_iter();
-        open.extend(parents.filter(|parent| seen.insert(*parent)));
+        let new = parents.filter(|parent| !known.contains(parent) && seen.insert(*parent));
+        open.extend(new);
     }
-    Ok(junk && open.is_empty())
+    Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::process::Run;
+    use crate::git::{CommitDraft, EntryKind, TreeEntry};
+
+    fn repository() -> (tempfile::TempDir, Repository) {
+        let dir = tempfile::tempdir().unwrap();
+        let run = Run::new("git").inherit(&["PATH"]).dir(dir.path());
+        let out = run.args(["init", "-q", "--bare", "."]).output().unwrap();
+        assert!(out.status.success());
+        let repo = Repository::discover(dir.path()).unwrap();
+        (dir, repo)
+    }
+
+    /// A commit with these files, all of them the same.
+    fn commit(repo: &Repository, files: &[&str], parents: &[ObjectId]) -> ObjectId {
+        let id = repo.write_blob(b"x").unwrap();
+        let entry = |name: &&str| TreeEntry {
+            name: name.as_bytes().to_vec(),
+            kind: EntryKind::Blob,
+            id,
+        };
+        let tree = files.iter().map(entry).collect::<Vec<_>>();
+        let draft = CommitDraft {
+            tree: repo.write_tree(&tree).unwrap(),
+            parents: parents.to_vec(),
+            author_name: "x".into(),
+            author_email: "x".into(),
+            time_seconds: 0,
+            message: "x\n".into(),
+        };
+        repo.write_commit(&draft).unwrap()
+    }
+
+    #[test]
+    fn what_lies_below_more_commits_than_are_looked_at_is_no_junk() {
+        let (_dir, repo) = repository();
+        let base = commit(&repo, &["event.toml", "event.sig"], &[]);
+        let here = commit(&repo, &["run.toml", "run.sig"], &[base]);
+        let only = |there, most| only_junk(&repo, here, there, most).unwrap();
+        let tail = |from| (0..5).fold(from, |at, _| commit(&repo, &[], &[at]));
+        let signed = commit(&repo, &["grade.toml", "grade.sig"], &[base]);
+        let over_document = tail(signed);
+        for most in 1..10 {
+            assert!(!only(over_document, most), "{most}");
+        }
+        // The same tail over what is here is junk, where all of it was looked at.
+        let over_base = tail(base);
+        for most in 1..10 {
+            assert_eq!(only(over_base, most), most >= 5, "{most}");
+        }
+        assert!(!only(base, 10), "nothing stands in the way of what is here");
+    }
 }
