@@ -59,6 +59,16 @@ macro_rules! document {
     };
 }
 
+/// File names, without ending, of all documents but the policy's.
+pub(super) const NAMES: [&str; 6] = [
+    Event::NAME,
+    Manifest::NAME,
+    Reseal::NAME,
+    Approval::NAME,
+    Grade::NAME,
+    Run::NAME,
+];
+
 document!(Event, Event, "event", |doc| doc.task.as_ref(), None);
 document!(
     Manifest,

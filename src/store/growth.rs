@@ -4,9 +4,9 @@
 //! Somebody who can push, without a key, must neither fill a ref until nobody can read it nor keep its
 //! news from everybody. Format: `docs/format.md`, "Join of two heads". Must not know how a ref is moved.
 
-use super::Error;
 use super::chain::{MAX_COMMITS, link, reach};
 use super::join::join;
+use super::{Error, archive, check, policy};
 use crate::git::{ObjectKind, Repository};
 use crate::model::object_id::ObjectId;
 use std::collections::BTreeSet;
@@ -18,18 +18,6 @@ pub(super) const MAX_TAKEN: usize = 20_000;
 pub(super) const MAX_POLICY: usize = 5_000;
 /// Most empty commits of one ref that are taken although they are no joins.
 const MAX_EMPTY: usize = 256;
-
-/// Files that only commits of ours hold.
-const DOCUMENTS: [&str; 8] = [
-    "event.toml",
-    "manifest.toml",
-    "reseal.toml",
-    "approval.toml",
-    "run.toml",
-    "grade.toml",
-    "root.toml",
-    "members.toml",
-];
 
 /// Empty commits that are no joins in a history that can be taken. They mean nothing, and whoever takes
 /// it names them. An error where there are too many of them, or of all commits.
@@ -149,8 +137,7 @@ fn only_junk(
         }
         let commit = link(repo, id)?;
         let entries = repo.read_tree(commit.tree)?;
-        let document = |name: &[u8]| DOCUMENTS.iter().any(|own| own.as_bytes() == name);
-        if entries.iter().any(|one| document(&one.name)) {
+        if entries.iter().any(|one| is_document(&one.name)) || archive::lists(repo, &entries)? {
             return Ok(false);
         }
         let parents = commit.parents.into_iter();
@@ -158,6 +145,19 @@ fn only_junk(
         open.extend(new);
     }
     Ok(true)
+}
+
+/// Whether a file at the top of a commit may be a document, or belongs to one. A newer hangar may know
+/// documents that this one does not: they are signed like all others.
+fn is_document(name: &[u8]) -> bool {
+    let Ok(name) = std::str::from_utf8(name) else {
+        return false;
+    };
+    match name.rsplit_once('.') {
+        Some((stem, "toml")) => check::NAMES.contains(&stem) || policy::NAMES.contains(&stem),
+        Some((_, "sig" | "sigs" | "age")) => true,
+        _ => false,
+    }
 }
 
 #[cfg(test)]
@@ -213,5 +213,21 @@ mod tests {
             assert_eq!(only(over_base, most), most >= 5, "{most}");
         }
         assert!(!only(base, 10), "nothing stands in the way of what is here");
+    }
+
+    #[test]
+    fn what_a_newer_hangar_may_have_signed_is_no_junk() {
+        let (_dir, repo) = repository();
+        let here = commit(&repo, &["event.toml", "event.sig"], &[]);
+        for (files, junk) in [
+            (&["hangar.toml", "Cargo.toml", "README.md"][..], true),
+            (&["verdict.toml", "verdict.sig"], false),
+            (&["sealed.age"], false),
+            (&["members.toml"], false),
+            (&["manifest.toml"], false),
+        ] {
+            let there = commit(&repo, files, &[here]);
+            assert_eq!(is_junk(&repo, here, there), junk, "{files:?}");
+        }
     }
 }

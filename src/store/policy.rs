@@ -30,6 +30,9 @@ use fork::Selection;
 use std::collections::{BTreeMap, BTreeSet};
 use step::{Step, need, tally};
 
+/// File names, without ending, of the two documents of a version.
+pub(super) const NAMES: [&str; 2] = ["root", "members"];
+
 /// Every version of the policy, and which of them are the chain.
 ///
 /// Invariant: the chain is not empty, and each version was authorised by the one that it follows.

@@ -2,6 +2,7 @@
 
 use super::common::hub::Hub;
 use super::common::write;
+use super::hooks::{path, said, server};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -469,6 +470,40 @@ fn an_archive_that_lost_or_lacks_something_is_refused_or_put_right() {
     bare(&["update-ref", "-d", &name]);
     let report = hub.sync(&first).success().json();
     assert_eq!(report["losses"][0]["healed"], true, "{report}");
+}
+
+/// Without a key, by force, and with every history that the archive reaches: a server does not take it for
+/// what replaces junk.
+#[test]
+fn a_server_takes_no_archive_that_lists_less_in_place_of_another() {
+    let (hub, first) = Hub::new();
+    let id = ended(&hub, &first, "Over");
+    archive(&hub, &first, &[&id]);
+    synced(&hub, &first);
+    let name = format!("refs/hangar/archive/{}", &id[..1]);
+    server::hangar(&hub.bare, &["hook", "pre-receive", "--install"], "").done();
+    let git = |args: &[&str]| hub.env.git(&first, args);
+    let before = hub.env.git(&hub.bare, &["rev-parse", &name]);
+    let held = git(&["rev-parse", &format!("{name}^@")]);
+    let tree = mktree(&hub, "");
+    let mut args = vec!["commit-tree", tree.as_str(), "-m", "archive"];
+    args.extend(held.lines().flat_map(|parent| ["-p", parent]));
+    let less = hub.env.git(&hub.bare, &args);
+    let shown = "refs/heads/less";
+    hub.env.git(&hub.bare, &["update-ref", shown, &less]);
+    git(&["fetch", "-q", "origin", shown]);
+    let push = format!("+{less}:{name}");
+    let said = said(&first, &["push", "--no-verify", "origin", &push]);
+    said.refused(&name, "it would lose");
+    assert_eq!(hub.env.git(&hub.bare, &["rev-parse", &name]), before);
+    // The honest control: one that grows is taken.
+    let next = ended(&hub, &first, "Next");
+    archive(&hub, &first, &[&next]);
+    let env = [("PATH", &*path())];
+    let ran = hub.env.hangar_with(&first, &["sync", "--json"], &env, "");
+    ran.success();
+    let grown = format!("refs/hangar/archive/{}:{}/{next}", &next[..1], &next[1..3]);
+    hub.env.git(&hub.bare, &["cat-file", "-e", &grown]);
 }
 
 #[test]

@@ -39,6 +39,23 @@ pub(super) fn read(repo: &Repository, head: ObjectId, id: &TaskId) -> Result<Hea
     }
 }
 
+/// Whether a tree with these entries is that of an archive that holds a task.
+pub(in crate::store) fn lists(repo: &Repository, entries: &[TreeEntry]) -> Result<bool, Error> {
+    let shards = entries
+        .iter()
+        .filter(|one| one.kind == EntryKind::Tree && one.name.len() == 2);
+    for shard in shards {
+        let is_task = |entry: TreeEntry| {
+            let id: Option<TaskId> = String::from_utf8_lossy(&entry.name).parse().ok();
+            id.is_some_and(|id| self::shard(&id).as_bytes() == shard.name)
+        };
+        if repo.read_tree(shard.id)?.into_iter().any(is_task) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// Every task of an archive whose id begins with `prefix`, with its file.
 pub(super) fn tasks(
     repo: &Repository,

@@ -14,7 +14,7 @@ pub mod due;
 mod listing;
 
 pub use listing::Heads;
-pub(super) use listing::events;
+pub(super) use listing::{events, lists};
 
 use super::layout::{Layout, OfTask, RefKind};
 use super::{Error, Store, high_water};
