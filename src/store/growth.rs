@@ -9,34 +9,25 @@ use super::join::join;
 use super::{Error, archive, check, policy};
 use crate::git::{ObjectKind, Repository};
 use crate::model::object_id::ObjectId;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Most commits of one ref that are taken from others; fewer than are read, so that the next honest
 /// one fits.
 pub(super) const MAX_TAKEN: usize = 20_000;
 /// The same for the policy, which changes rarely.
 pub(super) const MAX_POLICY: usize = 5_000;
-/// Most empty commits of one ref that are taken although they are no joins.
-const MAX_EMPTY: usize = 256;
+
+/// Steps of looking for parents that are apart, for all joins of a history together.
+const MAX_STEPS: usize = 2_000_000;
 
 /// Empty commits that are no joins in a history that can be taken. They mean nothing, and whoever takes
-/// it names them. An error where there are too many of them, or of all commits.
+/// it names them. An error where it has more than `most` commits.
 pub(super) fn check(
     repo: &Repository,
     head: ObjectId,
     most: usize,
 ) -> Result<Vec<ObjectId>, Error> {
-    let found = look(repo, head, &BTreeSet::new(), most)?;
-    few(head, found.empty)
-}
-
-/// No more of them than anybody takes.
-fn few(head: ObjectId, empty: Vec<ObjectId>) -> Result<Vec<ObjectId>, Error> {
-    if empty.len() > MAX_EMPTY {
-        let reason = format!("more than {MAX_EMPTY} of its commits are empty and no joins");
-        return Err(wrong(head, &reason));
-    }
-    Ok(empty)
+    Ok(look(repo, head, &BTreeSet::new(), most)?.empty)
 }
 
 /// The same for a server, to which nobody brings such commits alone: what they come with is judged by
@@ -48,10 +39,10 @@ pub(super) fn check_honest(
     most: usize,
 ) -> Result<(), Error> {
     let found = look(repo, head, known, most)?;
-    if !found.empty.is_empty() && !found.documents {
-        return Err(wrong(head, "it holds an empty commit that is no join"));
+    if found.empty.is_empty() || found.documents {
+        return Ok(());
     }
-    few(head, found.empty).map(drop)
+    Err(wrong(head, "it holds an empty commit that is no join"))
 }
 
 fn wrong(head: ObjectId, reason: &str) -> Error {
@@ -77,6 +68,8 @@ fn look(
     most: usize,
 ) -> Result<Found, Error> {
     let mut found = Found::default();
+    let mut history = History::new();
+    let mut joins = Vec::new();
     let mut seen = BTreeSet::from([head]);
     let mut open = vec![head];
     while let Some(id) = open.pop() {
@@ -84,24 +77,98 @@ fn look(
         if !known.contains(&id) {
             if !repo.read_tree(commit.tree)?.is_empty() {
                 found.documents = true;
-            } else if !is_join(repo, id, &commit.parents)? {
+            } else if let Some((one, two)) = joined(repo, id, &commit.parents)? {
+                joins.push((id, one, two));
+            } else {
                 found.empty.push(id);
             }
         }
-        let parents = commit.parents.into_iter();
+        let parents = commit.parents.iter().copied();
         open.extend(parents.filter(|parent| seen.insert(*parent)));
+        history.insert(id, commit.parents);
         if seen.len() > most {
             return Err(wrong(head, "it is too long"));
         }
     }
+    if !joins.is_empty() {
+        let mut apart = Apart::new(&history, head);
+        let idle = joins
+            .into_iter()
+            .filter(|(_, one, two)| !apart.are(*one, *two));
+        found.empty.extend(idle.map(|(id, _, _)| id));
+    }
     Ok(found)
 }
 
-/// Whether an empty commit is the one that joins its parents.
-fn is_join(repo: &Repository, id: ObjectId, parents: &[ObjectId]) -> Result<bool, Error> {
+/// The two parents of an empty commit that is written as their join is. It joins them only if they are
+/// apart.
+fn joined(
+    repo: &Repository,
+    id: ObjectId,
+    parents: &[ObjectId],
+) -> Result<Option<(ObjectId, ObjectId)>, Error> {
     match parents {
-        [one, two] => Ok(join(repo, *one, *two)? == id),
-        _ => Ok(false),
+        [one, two] if join(repo, *one, *two)? == id => Ok(Some((*one, *two))),
+        _ => Ok(None),
+    }
+}
+
+/// A whole history: commits and their parents.
+type History = BTreeMap<ObjectId, Vec<ObjectId>>;
+
+/// Which commits of a history went apart.
+struct Apart<'a> {
+    history: &'a History,
+    /// Commits on the longest way down, itself included.
+    depths: BTreeMap<ObjectId, usize>,
+    /// Steps that are left.
+    steps: usize,
+}
+
+impl<'a> Apart<'a> {
+    fn new(history: &'a History, head: ObjectId) -> Self {
+        let mut depths = BTreeMap::new();
+        let mut open = vec![head];
+        while let Some(id) = open.last().copied() {
+            let parents = history.get(&id).map_or(&[][..], Vec::as_slice);
+            let before = open.len();
+            open.extend(parents.iter().filter(|one| !depths.contains_key(*one)));
+            if open.len() == before {
+                let below = parents.iter().filter_map(|one| depths.get(one)).max();
+                let depth = below.map_or(1, |below| below + 1);
+                depths.insert(id, depth);
+                open.pop();
+            }
+        }
+        Self {
+            history,
+            depths,
+            steps: MAX_STEPS,
+        }
+    }
+
+    /// Whether neither reaches the other. Where that takes too long to find out, they count as not apart.
+    fn are(&mut self, one: ObjectId, two: ObjectId) -> bool {
+        let depth = |id: &ObjectId| self.depths.get(id).copied().unwrap_or_default();
+        // Only the deeper one can reach the other, by commits that are all deeper than that.
+        let (top, low) = if depth(&one) > depth(&two) {
+            (one, two)
+        } else {
+            (two, one)
+        };
+        let floor = depth(&low);
+        let mut seen = BTreeSet::from([top]);
+        let mut open = vec![top];
+        while let Some(id) = open.pop() {
+            if id == low || self.steps == 0 {
+                return false;
+            }
+            self.steps -= 1;
+            let parents = self.history.get(&id).into_iter().flatten().copied();
+            let deep = |id: &ObjectId| self.depths.get(id).is_some_and(|depth| *depth >= floor);
+            open.extend(parents.filter(|one| deep(one) && seen.insert(*one)));
+        }
+        true
     }
 }
 
@@ -229,5 +296,32 @@ mod tests {
             let there = commit(&repo, files, &[here]);
             assert_eq!(is_junk(&repo, here, there), junk, "{files:?}");
         }
+    }
+
+    #[test]
+    fn a_join_joins_only_what_is_apart() {
+        let (_dir, repo) = repository();
+        let base = commit(&repo, &["event.toml"], &[]);
+        let one = commit(&repo, &["event.toml"], &[base]);
+        let two = commit(&repo, &["event.toml", "event.sig"], &[base]);
+        let joined = join(&repo, one, two).unwrap();
+        let next = commit(&repo, &["event.toml"], &[joined]);
+        assert_eq!(check(&repo, next, 10).unwrap(), []);
+        // Of what reaches the other, however far below it lies.
+        for old in [joined, two, base] {
+            let idle = join(&repo, next, old).unwrap();
+            let above = commit(&repo, &["event.toml"], &[idle]);
+            assert_eq!(check(&repo, above, 10).unwrap(), [idle]);
+            let known = reach(&repo, next).unwrap();
+            assert!(check_honest(&repo, idle, &known, 10).is_err());
+            assert!(check_honest(&repo, above, &known, 10).is_ok());
+        }
+        let known = BTreeSet::from([base, one, two]);
+        assert!(check_honest(&repo, joined, &known, 10).is_ok());
+        assert!(check(&repo, next, 4).is_err(), "5 commits");
+        // What was joined another way here is no loss either.
+        let here = commit(&repo, &["event.toml"], &[one, two]);
+        assert!(is_junk(&repo, here, joined));
+        assert!(!is_junk(&repo, one, joined));
     }
 }

@@ -47,13 +47,37 @@ impl Scene {
         self.bare(&["update-ref", name, object]);
     }
 
-    /// So many empty commits on top of each other.
-    fn empty(&self, on: &str, count: usize) -> String {
-        let one = |at: String, _| {
-            let args = ["commit-tree", EMPTY_TREE, "-p", &at, "-m", "nothing"];
-            self.bare(&args)
+    /// So many empty commits on top of each other. Others than those of another `message`.
+    fn empty_of(&self, on: &str, count: usize, message: &str) -> String {
+        let data = message.len();
+        let commit = |first: usize| {
+            let from = if first == 0 {
+                format!("from {on}\ndeleteall\n")
+            } else {
+                String::new()
+            };
+            format!("commit refs/junk\ncommitter x <x> 0 +0000\ndata {data}\n{message}\n{from}\n")
         };
-        (0..count).fold(on.to_owned(), one)
+        let text: String = (0..count).map(commit).collect();
+        git_input(&self.hub.bare, &["fast-import", "--quiet"], text.as_bytes());
+        let head = self.there("refs/junk");
+        self.bare(&["update-ref", "-d", "refs/junk"]);
+        head
+    }
+
+    fn empty(&self, on: &str, count: usize) -> String {
+        self.empty_of(on, count, "nothing")
+    }
+
+    /// What a join of these two is made like, whether they are apart or not.
+    fn join(&self, one: &str, two: &str) -> String {
+        let (low, high) = (one.min(two), one.max(two));
+        let by = "hangar <join@hangar.invalid> 0 +0000";
+        let text = format!(
+            "tree {EMPTY_TREE}\nparent {low}\nparent {high}\nauthor {by}\ncommitter {by}\n\njoin\n"
+        );
+        let args = ["hash-object", "-t", "commit", "-w", "--stdin"];
+        git_input(&self.hub.bare, &args, text.as_bytes())
     }
 
     /// Both clones and a new one have the same, the hub too, and each can write.
@@ -174,8 +198,72 @@ fn a_commit_without_a_version_on_top_of_the_policy_is_replaced() {
 
 #[test]
 fn more_empty_commits_than_are_taken_are_replaced() {
-    let many = |scene: &Scene, name: &str| scene.empty(&scene.there(name), 257);
-    is_replaced(many, &["task"]);
+    let many = |scene: &Scene, name: &str| scene.empty(&scene.there(name), 5000);
+    is_replaced(many, &[POLICY]);
+}
+
+#[test]
+fn what_two_clones_were_shown_apart_splits_nobody() {
+    let scene = Scene::new();
+    let name = task_ref(&scene.task);
+    let before = scene.there(&name);
+    for (dir, message) in [(&scene.first, "one"), (&scene.second, "two")] {
+        scene.set(&name, &scene.empty_of(&before, 200, message));
+        let report = scene.hub.sync(dir).success().json();
+        assert_eq!(report["empty"].as_array().unwrap().len(), 200, "{report}");
+        scene.hub.edit(dir, &scene.task, message);
+    }
+    scene.hub.sync(&scene.first).success();
+    let joined = scene.hub.sync(&scene.second).success().json();
+    assert_eq!(joined["joined"], json!([name]), "{joined}");
+    scene.goes_on();
+}
+
+/// What is made like a join of a head with what it reaches is named like any other empty commit.
+#[test]
+fn joins_of_what_was_never_apart_are_named_and_come_along_on_a_server() {
+    let scene = Scene::new();
+    let (hub, first, name) = (&scene.hub, &scene.first, task_ref(&scene.task));
+    hub.edit(first, &scene.task, "Second");
+    hub.sync(first).success();
+    let head = scene.there(&name);
+    let idle = scene.join(&head, &scene.there(&format!("{name}^")));
+    let args = [
+        "commit-tree",
+        EMPTY_TREE,
+        "-p",
+        &idle,
+        "-p",
+        &head,
+        "-m",
+        "x",
+    ];
+    let other = scene.bare(&args);
+    scene.set(&name, &other);
+    for dir in [first, &scene.second] {
+        let report = hub.sync(dir).success().json();
+        let named = report["empty"].as_array().unwrap();
+        assert_eq!(named.len(), 2, "{report}");
+        for commit in [&idle, &other] {
+            assert!(
+                named.contains(&json!({"ref": name, "commit": commit})),
+                "{report}"
+            );
+        }
+    }
+    // Where a hook came after the ref was put back, the next document brings them along.
+    scene.set(&name, &head);
+    server::hangar(&hub.bare, &["hook", "pre-receive", "--install"], "").done();
+    let sync = || {
+        let vars = [("PATH", &*path())];
+        hub.env.hangar_with(first, &["sync", "--json"], &vars, "")
+    };
+    sync().exits(7);
+    assert_eq!(scene.there(&name), head);
+    hub.edit(first, &scene.task, "Third");
+    sync().success();
+    let here = hub.env.git(first, &["rev-parse", &name]);
+    assert_eq!(scene.there(&name), here);
 }
 
 /// A tag may lead to documents, and a version of the policy may be signed by somebody unknown here: nobody

@@ -296,7 +296,7 @@ fn verified(
     there: ObjectId,
     here: Option<ObjectId>,
 ) -> Result<(ObjectId, PolicyHistory, Vec<ObjectId>), Error> {
-    let empty = growth::check(&store.repo, there, MAX_POLICY)?;
+    growth::check(&store.repo, there, MAX_POLICY)?;
     let mut target = there;
     let mut offered = policy::load_at(&store.repo, there)?;
     if offered.repo() != store.policy.repo() {
@@ -306,6 +306,7 @@ fn verified(
         target = join(&store.repo, here, there)?;
         offered = policy::load_at(&store.repo, target)?;
     }
+    let empty = growth::check(&store.repo, target, MAX_POLICY)?;
     Ok((target, pins::seen(&store.repo, offered)?, empty))
 }
 

@@ -258,7 +258,7 @@ fn commits_that_only_make_a_ref_longer() {
         server.head(&events),
         forged.git(&["rev-parse", &format!("{events}~1")]),
     );
-    server.refuses(&events, "it joins heads that had not gone apart", || {
+    server.refuses(&events, "an empty commit that is no join", || {
         let join = join(forged, &head, &before);
         forged.git(&["update-ref", &events, &join]);
     });
