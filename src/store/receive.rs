@@ -90,14 +90,21 @@ pub fn judge(
     }
     // The policy first, then events, then what rests on them.
     good.sort_by(|one, two| (&one.kind, one.name).cmp(&(&two.kind, two.name)));
-    let mut policy = policy::load(&repo, &layout)?;
+    let mut policy = match policy::load(&repo, &layout) {
+        // What can't be read and holds no version counts as none: the push puts one in its place.
+        Err(_) if replaces_junk(&repo, &layout, updates)? => None,
+        loaded => loaded?,
+    };
     if let (Some(policy), Some(wanted)) = (&policy, wanted)
         && policy.repo() != wanted
     {
         return Err(Error::Pin(other_repository(policy, wanted)));
     }
     if let Some(pushed) = good.iter().find(|one| one.kind == RefKind::Policy) {
-        match offered(&repo, &layout, pushed, wanted) {
+        let here = repo
+            .read_ref(&layout.policy())?
+            .filter(|_| policy.is_some());
+        match offered(&repo, here, pushed, wanted) {
             Ok(offered) => policy = Some(offered),
             Err(why) => {
                 refused.push(Refused::new(pushed.name, why));
@@ -220,16 +227,30 @@ fn said(error: impl std::fmt::Display) -> String {
     error.to_string()
 }
 
-/// The policy that a push brings.
+/// Whether a push replaces what somebody put in place of the policy, which is what the pusher says it
+/// is: otherwise Git would refuse the policy, and the rest of the push must not be judged by it.
+fn replaces_junk(repo: &Repository, layout: &Layout, updates: &[Update]) -> Result<bool, Error> {
+    let name = layout.policy();
+    let Some(here) = repo.read_ref(&name)? else {
+        return Ok(false);
+    };
+    let mut replaced = updates.iter();
+    Ok(replaced.any(|one| {
+        let junk = |new| growth::is_junk(repo, new, here);
+        one.name == name && one.old == Some(here) && one.new.is_some_and(junk)
+    }))
+}
+
+/// The policy that a push brings; `here` is the one that is there.
 fn offered(
     repo: &Repository,
-    layout: &Layout,
+    here: Option<ObjectId>,
     pushed: &Growth<'_>,
     wanted: Option<Digest>,
 ) -> Judged<PolicyHistory> {
     // What the pusher says was here decides nothing: other refs of the push are judged by this policy,
     // and could be taken while Git refuses the policy itself.
-    if let Some(here) = repo.read_ref(&layout.policy()).map_err(said)?
+    if let Some(here) = here
         && !repo.is_ancestor(here, pushed.new).map_err(said)?
     {
         return Err(loses(here));

@@ -320,6 +320,62 @@ fn a_policy_that_its_holders_did_not_sign() {
     });
 }
 
+/// From before there was the hook.
+#[test]
+fn what_stands_in_place_of_the_policy_gives_way_to_the_policy_and_to_nothing_else() {
+    let server = Server::full();
+    let forged = &server.forged;
+    let name = "refs/hangar/policy";
+    let policy = server.head(name);
+    let junk = |object: &str| git(&server.hub, &["update-ref", name, object]);
+    let on_top = |file: &str| {
+        let blob = git_input(&server.hub, &["hash-object", "-w", "--stdin"], b"x");
+        let line = format!("100644 blob {blob}\t{file}\n");
+        let tree = git_input(&server.hub, &["mktree"], line.as_bytes());
+        git(
+            &server.hub,
+            &["commit-tree", &tree, "-p", &policy, "-m", "x"],
+        )
+    };
+    let rival = Forged::honest();
+    let from = rival.dir().display().to_string();
+    git(&forged.dir(), &["fetch", "-q", &from, name]);
+    let other = forged.git(&["rev-parse", "FETCH_HEAD"]);
+    let foreign = format!("+{other}:{name}");
+    for object in [
+        on_top("README"),
+        git_input(&server.hub, &["hash-object", "-w", "--stdin"], b"x"),
+    ] {
+        junk(&object);
+        // A push that leaves it there, and one that says that something else is there.
+        let main = forged.git(&["rev-parse", "main"]);
+        let task = format!("refs/hangar/runs/{}", "b".repeat(52));
+        assert!(!server.push(&[&format!("{main}:{task}")]).done);
+        let lines = format!("{main} {policy} {name}\n{} {main} {task}\n", "0".repeat(40));
+        assert!(!hangar(&server.hub, &["hook", "pre-receive"], &lines).done);
+        server.push(&[&format!("+{name}:{name}")]).done();
+        assert!(server.refs().contains(&format!("{name} {policy}")));
+    }
+    // Another repository's policy does not take the place of one that lies below, nor of what may be one.
+    for file in ["README", "members.toml"] {
+        junk(&on_top(file));
+        let said = server.push(&[&foreign]);
+        assert!(!said.done, "{}", said.text);
+    }
+    // Where the server knows which repository it is for, it never does.
+    junk(&git_input(
+        &server.hub,
+        &["hash-object", "-w", "--stdin"],
+        b"x",
+    ));
+    let wanted = forged.store().policy.repo().to_string();
+    git(&server.hub, &["config", "hangar.repo", &wanted]);
+    server
+        .push(&[&foreign])
+        .refused(name, "it is the policy of the repository");
+    server.push(&[&format!("+{name}:{name}")]).done();
+}
+
 #[test]
 fn names_that_are_no_refs_of_hangar_or_stand_in_their_way() {
     let server = Server::full();
