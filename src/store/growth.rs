@@ -175,22 +175,35 @@ impl<'a> Apart<'a> {
 /// Whether what somebody put in place of a ref of ours can be replaced by `here`: it holds nothing that
 /// looks like a document of ours beside what `here` reaches. Where that can't be known, it can't.
 pub(super) fn is_junk(repo: &Repository, here: ObjectId, there: ObjectId) -> bool {
+    gives_way(repo, here, there, false)
+}
+
+/// The same for a server, which does not know whether `new` comes from an honest clone: there an archive
+/// that holds a task is none either, whose documents `new` may reach and not list.
+pub(super) fn is_junk_here(repo: &Repository, old: ObjectId, new: ObjectId) -> bool {
+    gives_way(repo, new, old, true)
+}
+
+fn gives_way(repo: &Repository, here: ObjectId, there: ObjectId, archives: bool) -> bool {
     if !repo.has_object(there) {
         return false;
     }
     match repo.read_any(there) {
         Ok((ObjectKind::Blob | ObjectKind::Tree, _)) => true,
-        Ok((ObjectKind::Commit, _)) => only_junk(repo, here, there, MAX_COMMITS).unwrap_or(false),
+        Ok((ObjectKind::Commit, _)) => {
+            only_junk(repo, here, there, (MAX_COMMITS, archives)).unwrap_or(false)
+        }
         Ok((ObjectKind::Tag, _)) | Err(_) => false,
     }
 }
 
-/// Looks at no more than `most` commits: what lies below them may be a document.
+/// Looks at no more than `most` commits: what lies below them may be a document. With `archives` an archive
+/// is no junk.
 fn only_junk(
     repo: &Repository,
     here: ObjectId,
     there: ObjectId,
-    most: usize,
+    (most, archives): (usize, bool),
 ) -> Result<bool, Error> {
     let known = reach(repo, here)?;
     if known.contains(&there) {
@@ -204,7 +217,10 @@ fn only_junk(
         }
         let commit = link(repo, id)?;
         let entries = repo.read_tree(commit.tree)?;
-        if entries.iter().any(|one| is_document(&one.name)) || archive::lists(repo, &entries)? {
+        if entries.iter().any(|one| is_document(&one.name)) {
+            return Ok(false);
+        }
+        if archives && archive::lists(repo, &entries)? {
             return Ok(false);
         }
         let parents = commit.parents.into_iter();
@@ -267,7 +283,7 @@ mod tests {
         let (_dir, repo) = repository();
         let base = commit(&repo, &["event.toml", "event.sig"], &[]);
         let here = commit(&repo, &["run.toml", "run.sig"], &[base]);
-        let only = |there, most| only_junk(&repo, here, there, most).unwrap();
+        let only = |there, most| only_junk(&repo, here, there, (most, false)).unwrap();
         let tail = |from| (0..5).fold(from, |at, _| commit(&repo, &[], &[at]));
         let signed = commit(&repo, &["grade.toml", "grade.sig"], &[base]);
         let over_document = tail(signed);

@@ -184,7 +184,7 @@ fn shape<'a>(repo: &Repository, layout: &Layout, update: &'a Update) -> Judged<O
     // What somebody put there before there was this hook gives way where nothing is lost with it.
     let old = match update.old {
         Some(old) if grows(repo, old, new) => Some(old),
-        Some(old) if growth::is_junk(repo, new, old) => None,
+        Some(old) if growth::is_junk_here(repo, old, new) => None,
         Some(old) => return Err(loses(old)),
         None => None,
     };
@@ -236,7 +236,7 @@ fn replaces_junk(repo: &Repository, layout: &Layout, updates: &[Update]) -> Resu
     };
     let mut replaced = updates.iter();
     Ok(replaced.any(|one| {
-        let junk = |new| growth::is_junk(repo, new, here);
+        let junk = |new| growth::is_junk_here(repo, here, new);
         one.name == name && one.old == Some(here) && one.new.is_some_and(junk)
     }))
 }

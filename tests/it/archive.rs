@@ -321,11 +321,9 @@ fn an_archived_task_stays_readable() {
     let line = bare(&["show", &format!("{name}:{place}")]);
     let tip = line.split_once(' ').unwrap().0.to_owned();
     // Commits without a document that are no joins, on top of the honest ones.
-    let empty = mktree(&hub, "");
     let file = hub.env.root().join("line");
     let grow = |count: usize| {
-        let one = |on: String, _| bare(&["commit-tree", &empty, "-p", &on, "-m", "junk"]);
-        let junk = (0..count).fold(tip.clone(), one);
+        let junk = hub.empty(&tip, count, "junk");
         write(&file, &format!("{junk} tasks/{id}\n"));
         let blob = bare(&["hash-object", "-w", file.to_str().unwrap()]);
         let folder = mktree(&hub, &format!("100644 blob {blob}\t{id}\n"));
@@ -345,7 +343,7 @@ fn an_archived_task_stays_readable() {
     let line = hub.env.git(&first, &["show", &format!("{name}:{place}")]);
     // As many as somebody may need to fill it are not taken, and hold nothing that would be lost.
     let there = bare(&["rev-parse", &name]);
-    grow(257);
+    grow(20_000);
     let report = hub.sync(&first).success().json();
     let loss = json!([{"ref": name, "what": "replaced", "healed": true}]);
     assert_eq!(report["losses"], loss, "{report}");

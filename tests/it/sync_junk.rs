@@ -47,26 +47,8 @@ impl Scene {
         self.bare(&["update-ref", name, object]);
     }
 
-    /// So many empty commits on top of each other. Others than those of another `message`.
-    fn empty_of(&self, on: &str, count: usize, message: &str) -> String {
-        let data = message.len();
-        let commit = |first: usize| {
-            let from = if first == 0 {
-                format!("from {on}\ndeleteall\n")
-            } else {
-                String::new()
-            };
-            format!("commit refs/junk\ncommitter x <x> 0 +0000\ndata {data}\n{message}\n{from}\n")
-        };
-        let text: String = (0..count).map(commit).collect();
-        git_input(&self.hub.bare, &["fast-import", "--quiet"], text.as_bytes());
-        let head = self.there("refs/junk");
-        self.bare(&["update-ref", "-d", "refs/junk"]);
-        head
-    }
-
     fn empty(&self, on: &str, count: usize) -> String {
-        self.empty_of(on, count, "nothing")
+        self.hub.empty(on, count, "nothing")
     }
 
     /// What a join of these two is made like, whether they are apart or not.
@@ -208,7 +190,7 @@ fn what_two_clones_were_shown_apart_splits_nobody() {
     let name = task_ref(&scene.task);
     let before = scene.there(&name);
     for (dir, message) in [(&scene.first, "one"), (&scene.second, "two")] {
-        scene.set(&name, &scene.empty_of(&before, 200, message));
+        scene.set(&name, &scene.hub.empty(&before, 200, message));
         let report = scene.hub.sync(dir).success().json();
         assert_eq!(report["empty"].as_array().unwrap().len(), 200, "{report}");
         scene.hub.edit(dir, &scene.task, message);

@@ -77,6 +77,23 @@ impl Hub {
         git(&args)
     }
 
+    /// So many empty commits of the hub on top of each other. Others than those of another `message`.
+    pub(crate) fn empty(&self, on: &str, count: usize, message: &str) -> String {
+        let data = message.len();
+        let commit = |place: usize| {
+            let from = match place {
+                0 => format!("from {on}\ndeleteall\n"),
+                _ => String::new(),
+            };
+            format!("commit refs/junk\ncommitter x <x> 0 +0000\ndata {data}\n{message}\n{from}\n")
+        };
+        let text: String = (0..count).map(commit).collect();
+        git_input(&self.bare, &["fast-import", "--quiet"], text.as_bytes());
+        let head = self.env.git(&self.bare, &["rev-parse", "refs/junk"]);
+        self.env.git(&self.bare, &["update-ref", "-d", "refs/junk"]);
+        head
+    }
+
     /// A blob of the hub.
     pub(crate) fn blob(&self, text: &str) -> String {
         git_input(
