@@ -300,11 +300,11 @@ pub fn standing(
     let manifest = seal.digest();
     let rejects: Vec<_> = dossier.decisions_on(manifest, Action::Reject).collect();
     let approvals = usable(dossier, manifest, now);
-    if rejects.is_empty() && approvals.is_empty() {
-        let open = undecided::decisions(dossier, manifest);
-        if !open.is_empty() {
-            return Decision::Contradicted(open);
-        }
+    // A new decision settles nothing: it is one more to choose from.
+    let new = approvals.iter().chain(&rejects).copied();
+    let open = undecided::decisions(dossier, manifest, new);
+    if !open.is_empty() {
+        return Decision::Contradicted(open);
     }
     if !rejects.is_empty() {
         return if approvals.is_empty() {
@@ -377,11 +377,10 @@ fn next_round(dossier: &Dossier, manifest: Digest, settings: &Acceptance) -> Nex
         .collect();
     let both = firm.iter().any(|grade| grade.value().accepted)
         && firm.iter().any(|grade| !grade.value().accepted);
-    let contradicting = match firm.as_slice() {
-        [] => undecided::grades(dossier, about(dossier, manifest, last)),
-        firm if both => firm.iter().map(|grade| grade.digest()).collect(),
-        _ => Vec::new(),
-    };
+    let mut contradicting = undecided::grades(dossier, about(dossier, manifest, last));
+    if both || !contradicting.is_empty() {
+        contradicting.extend(firm.iter().map(|grade| grade.digest()));
+    }
     if !contradicting.is_empty() {
         return Next::Blocked(Contradiction::Grades {
             documents: contradicting,

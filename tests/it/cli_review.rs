@@ -410,6 +410,67 @@ fn an_approval_against_a_colleague_s_rejection_names_the_way_out() {
     assert_eq!(again.get("contradicting"), None);
 }
 
+#[test]
+fn a_new_decision_ends_no_contradiction_of_opposite_words() {
+    let place = Place::new();
+    let bob = Colleague::join(&place, "bob", "approver");
+    let sealed = place.seal();
+    let digest = sealed["manifest"].as_str().unwrap();
+    bob.hangar(&["review", "KAN-1"]).success();
+    let reject = ["reject", "KAN-1", "--reason", "too few", "--digest", digest];
+    bob.hangar(&reject).success();
+    place.env.hangar(&place.dir, &["review", "KAN-1"]).success();
+    let approve = ["approve", "KAN-1", "--digest", digest];
+    let decided = place.json("approve", &approve, 0);
+    let by = |decided: &Value, who: &str| -> Vec<String> {
+        let all = decided["contradicting"].as_array().unwrap().iter();
+        let own = all.filter(|one| one["by"] == who);
+        own.map(|one| one["document"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    let (mine, his) = (by(&decided, "alice"), by(&decided, "bob"));
+    // Each says that their own stands, not knowing of the other.
+    let twin = place.env.root().join("twin");
+    let copy = ["-r", place.dir.to_str().unwrap(), twin.to_str().unwrap()];
+    let copied = place
+        .env
+        .command("cp", place.env.root())
+        .args(copy)
+        .status();
+    assert!(copied.unwrap().success());
+    let word =
+        |stands: &str| ["adjudicate", "KAN-1", stands, "--reason", "mine"].map(str::to_owned);
+    let words = |args: &[String; 5]| {
+        args.iter()
+            .map(String::as_str)
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    let run = |ran: Vec<String>, dir: &std::path::Path, of_bob: bool| {
+        let args: Vec<&str> = ran.iter().map(String::as_str).collect();
+        let env = if of_bob { &bob.env } else { &place.env };
+        env.hangar(dir, &args).success()
+    };
+    run(words(&word(&mine[0])), &place.dir, false);
+    run(words(&word(&his[0])), &twin, true);
+    place
+        .env
+        .hangar(&place.dir, &["sync", twin.to_str().unwrap()]);
+    let next = || place.json("task-show", &["task", "show", "KAN-1"], 0)["next"].clone();
+    assert_eq!(next(), "adjudicate");
+    let again = place.json("approve", &approve, 0);
+    assert_eq!(
+        (again["already"].clone(), next()),
+        (Value::from(false), "adjudicate".into())
+    );
+    let new: Vec<_> = by(&again, "alice")
+        .into_iter()
+        .filter(|one| *one != mine[0])
+        .collect();
+    run(words(&word(&new[0])), &place.dir, false);
+    assert_eq!(next(), "implement");
+}
+
 /// A place and a clone of it that both sealed a first version, not knowing of each other, and met. With
 /// the digests of the two manifests.
 fn sealed_apart() -> (Place, PathBuf, [String; 2]) {

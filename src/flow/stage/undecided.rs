@@ -1,15 +1,15 @@
 //! Documents about which people adjudicated the opposite, without knowing of each other: all are set
 //! aside, and none stands in their place until somebody who has seen both says which.
 
-use crate::model::approval::Action;
+use crate::model::approval::{Action, Approval};
 use crate::model::digest::Digest;
 use crate::model::event::Change;
 use crate::model::grade::Grade;
 use crate::store::dossier::{Dossier, Held};
 use std::collections::BTreeSet;
 
-/// Documents of adjudications of which no document is left standing. What a retry set aside, or what a
-/// key signed that lost its rights, is decided.
+/// Documents of adjudications of which no document is left standing, whatever was signed since. What a
+/// retry set aside, or what a key signed that lost its rights, is decided.
 pub fn undecided(dossier: &Dossier) -> BTreeSet<Digest> {
     let task = &dossier.history.task;
     let mut groups = Vec::new();
@@ -25,21 +25,39 @@ pub fn undecided(dossier: &Dossier) -> BTreeSet<Digest> {
     }
     let settled = |one: &Digest| task.was_retried(*one) || dossier.reduced.contains(one);
     let is_open = |one: &Digest| task.set_aside.contains(one) && !settled(one);
-    groups.retain(|group| group.iter().all(is_open));
-    groups.into_iter().flatten().collect()
+    let (open, closed): (Vec<_>, Vec<_>) = groups
+        .into_iter()
+        .map(BTreeSet::from_iter)
+        .partition(|group: &BTreeSet<Digest>| group.iter().all(is_open));
+    // A document was chosen over one of these: that decided them. It need not name those that their own
+    // authors have withdrawn.
+    let settled = |group: &BTreeSet<Digest>| closed.iter().any(|one| !one.is_disjoint(group));
+    open.into_iter()
+        .filter(|group| !settled(group))
+        .flatten()
+        .collect()
 }
 
-/// The decisions about a manifest of which it is undecided whether the approvals or the rejections stand.
-pub(super) fn decisions(dossier: &Dossier, manifest: Digest) -> Vec<Digest> {
+/// The decisions about a manifest of which it is undecided whether the approvals or the rejections stand,
+/// with those that are `new` since: who signs anew withdraws an own one, and that ends nothing.
+pub(super) fn decisions<'a>(
+    dossier: &'a Dossier,
+    manifest: Digest,
+    new: impl Iterator<Item = &'a Held<Approval>>,
+) -> Vec<Digest> {
     let undecided = undecided(dossier);
     let held = dossier.decisions.iter();
     let held = held.filter(|held| held.value().manifest == manifest);
     let open: Vec<_> = held
         .filter(|held| undecided.contains(&held.digest()))
         .collect();
-    let is = |action| open.iter().any(|held| held.value().action == action);
+    if open.is_empty() {
+        return Vec::new();
+    }
+    let all: Vec<_> = open.into_iter().chain(new).collect();
+    let is = |action| all.iter().any(|held| held.value().action == action);
     if is(Action::Approve) && is(Action::Reject) {
-        return open.iter().map(|held| held.digest()).collect();
+        return all.iter().map(|held| held.digest()).collect();
     }
     Vec::new()
 }
