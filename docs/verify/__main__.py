@@ -54,18 +54,17 @@ def delivered_run(task, one, seal):
 
 # Grade
 def delivered_grade(task, then, one, seals, run, grades, aside):
-    doc, subject, plan = one.doc, one.doc["subject"], seals[one.doc["manifest"]].doc["plan"]
-    result = run.doc.get("result", {}) if run else {}
-    same = lambda other: (other["manifest"], other["subject"]["listing"], other["subject"]["base"])
-    forged = lambda other: any(test["alias"][0] == "s" and test["outcome"] == "passed" for test in other["test"])
-    against = [other for other in grades.values() if same(other.doc) == same(doc) and (not other.doc["void"] or forged(other.doc))
-               and other.doc["accepted"] != doc["accepted"] and other.id not in aside]
+    doc, subject, result = one.doc, one.doc["subject"], run.doc.get("result", {}) if run else {}
+    plan = seals[doc["manifest"]].doc["plan"]
+    of = lambda other, said: (other["manifest"], other["subject"]["listing"], other["subject"]["base"], said)
+    says = lambda other: not other["void"] or "passed" in [t["outcome"] for t in other["test"] if t["alias"][0] == "s"]
+    no = {g.id for g in grades.values() if says(g.doc) and of(g.doc, g.doc["accepted"]) == of(doc, not doc["accepted"])}
     rules(one.place, (doc["accepted"] and not doc["void"], "it does not accept"),
           (doc["manifest"] == task.delivery["manifest"], "it is about another manifest than the delivered one"),
           (all(result.get(name) == value for name, value in subject.items()), "it is about another result"),
           (doc.get("run", task.delivery["run"]) == task.delivery["run"], "it names another run than the delivered one"),
           (one.id not in task.aside_then, "it was set aside before the delivery"),
-          (not against, "another grade says the opposite"),
+          (no <= {*aside}, "another grade says the opposite"),
           *minimums(then.root["acceptance"], seals[doc["manifest"]], one))
     protected = plan["protected"] + words(table("Test ids")[plan["framework"]]["protected in every plan"])
     for path in changed_paths(result)[1] if result else ():

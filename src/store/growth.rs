@@ -232,7 +232,7 @@ fn only_junk(
 
 /// Whether a file at the top of a commit may be a document, or belongs to one. A newer hangar may know
 /// documents that this one does not: they are signed like all others.
-fn is_document(name: &[u8]) -> bool {
+pub(super) fn is_document(name: &[u8]) -> bool {
     let Ok(name) = std::str::from_utf8(name) else {
         return false;
     };

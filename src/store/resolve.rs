@@ -57,7 +57,7 @@ fn kept<'a>(store: &'a Store, named: &str) -> Result<&'a Policy, Error> {
         let choice = list(&mut known.iter().copied());
         return Err(Error::Proposed(if hex.len() < MIN_DIGEST {
             format!(
-                "`{named}` is too short; give at least {MIN_DIGEST} characters of one of {choice}"
+                "`{named}` is too short: at least {MIN_DIGEST} characters; choose one of {choice}"
             )
         } else {
             let count = fitting.len();

@@ -164,6 +164,43 @@ fn a_branch_in_place_of_a_ref_is_replaced() {
 }
 
 #[test]
+fn a_branch_on_a_ref_that_nobody_has_is_taken_by_nobody() {
+    let scene = Scene::new();
+    let third = scene.hub.clone("third");
+    let branch = scene.there("refs/heads/main");
+    let name = |part: &str| format!("refs/hangar/{part}/{}", scene.task);
+    let hex = "0".repeat(64);
+    let [sealed, runs, grades] = ["sealed", "runs", "grades"].map(name);
+    let parts = [
+        sealed,
+        runs,
+        grades,
+        name("approvals") + &format!("-{hex}-{hex}"),
+    ];
+    for part in &parts {
+        scene.set(part, &branch);
+    }
+    for dir in [&scene.first, &scene.second, &third] {
+        let report = scene.hub.sync(dir).exits(1).json();
+        let left = report["not_applied"].as_array().unwrap().iter();
+        let left: Vec<_> = left.map(|one| one["ref"].as_str().unwrap()).collect();
+        for part in &parts {
+            assert!(left.contains(&part.as_str()), "{part}: {report}");
+        }
+        let held = scene.hub.env.git(
+            dir,
+            &["for-each-ref", "--format=%(refname)", "refs/hangar/"],
+        );
+        assert!(parts.iter().all(|part| !held.contains(part)), "{held}");
+        scene.hub.env.hangar(dir, &["verify", "--all"]).success();
+        // The rest goes on.
+        scene.hub.edit(dir, &scene.task, "Later");
+        scene.hub.sync(dir);
+    }
+    assert_eq!(scene.hub.show(&third, &scene.task)["title"], "Later");
+}
+
+#[test]
 fn an_empty_root_commit_is_replaced() {
     let root = |scene: &Scene, _: &str| scene.bare(&["commit-tree", EMPTY_TREE, "-m", "x"]);
     is_replaced(root, &["task", POLICY]);

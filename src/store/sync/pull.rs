@@ -323,6 +323,21 @@ pub(super) fn new_among(
     Ok(commits)
 }
 
+/// A commit of something else, once taken, would be a fault of its task for ever.
+fn documents_only(folders: &[chain::Folder]) -> Result<(), Error> {
+    let holds = |folder: &chain::Folder| {
+        let mut names = folder.names();
+        names.any(|name| growth::is_document(name.as_bytes()))
+    };
+    match folders.iter().find(|folder| !holds(folder)) {
+        Some(folder) => Err(Error::Document {
+            place: format!("commit {}", folder.commit.short()),
+            reason: "it holds no document of hangar".into(),
+        }),
+        None => Ok(()),
+    }
+}
+
 /// What a ref would hold with a target.
 pub(super) struct Readable {
     /// What a task's events say.
@@ -338,9 +353,8 @@ pub(super) fn readable(store: &Store, kind: &RefKind, target: ObjectId) -> Resul
     match kind {
         RefKind::Task(task) => history = Some(store.task_at(task, target)?),
         RefKind::Proposal(digest) => drop(proposal::read(&store.repo, *digest, target)?),
-        RefKind::Policy | RefKind::Archive(_) | RefKind::OfTask(_) => {
-            drop(chain::read(&store.repo, target)?);
-        }
+        RefKind::Policy | RefKind::Archive(_) => drop(chain::read(&store.repo, target)?),
+        RefKind::OfTask(_) => documents_only(&chain::read(&store.repo, target)?)?,
     }
     Ok(Readable { history, empty })
 }
