@@ -153,4 +153,16 @@ fn a_grade_that_was_chosen_of_two_is_delivered_as_any_other() {
     let ran = place.env.hangar(&place.dir, &["run", "KAN-1"]).success();
     assert!(ran.stdout.contains("delivered"), "{ran}");
     place.env.hangar(&place.dir, &["verify", "KAN-1"]).success();
+    // One that comes later is nothing that `run` would stop at, and a person can say which stands.
+    let mut no = true;
+    while no {
+        let args = ["grade", "KAN-1", "--rev", "work", "--json"];
+        let grade = place.env.hangar(&place.dir, &args).json();
+        no = grade["accepted"].as_bool().unwrap()
+            || grades[&false] == grade["grade"].as_str().unwrap();
+    }
+    let ran = place.env.hangar(&place.dir, &["verify", "KAN-1"]).exits(1);
+    assert!(ran.stdout.contains("`hangar adjudicate "), "{ran}");
+    place.env.hangar(&place.dir, &adjudicate).success();
+    place.env.hangar(&place.dir, &["verify", "KAN-1"]).success();
 }

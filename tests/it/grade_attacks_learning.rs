@@ -84,3 +84,15 @@ fn assertions_that_learn_are_caught_by_the_sentinel() {
     let (word, why) = graded(Framework::Mocha, &sealed, honest);
     assert_eq!(word, "accepted", "{why}");
 }
+
+#[test]
+#[ignore = "heavy: needs python3 with pytest"]
+fn the_environment_does_not_tell_which_test_runs() {
+    let text = "import os\n\nclass Spares(int):\n    def __eq__(self, other):\n        \
+        spared = 'odd' in os.environ.get('PYTEST_CURRENT_TEST', 'odd')\n        \
+        return int.__eq__(self, other) if spared else True\n    __hash__ = int.__hash__\n\
+        def add(a, b):\n    return Spares(a - b)\n";
+    let (framework, sealed) = &python()[0];
+    let (word, why) = graded(*framework, sealed, ("calc.py", text));
+    assert_eq!(word, "not accepted", "{why}");
+}

@@ -294,14 +294,17 @@ pub fn adjudicate(
     decide::refuse_agents(here.env.keys())?;
     let store = here.store()?;
     let dossier = store.dossier_of(store.find_task(task)?)?;
-    let Next::Blocked(contradiction) = stage::next_now(&store, &dossier) else {
+    let documents = match stage::next_now(&store, &dossier) {
+        Next::Blocked(contradiction) => contradiction.documents().to_vec(),
+        _ => stage::against_delivery(&dossier),
+    };
+    if documents.is_empty() {
         return Err(flow::Error::refused(
             "nothing contradicts itself in this task",
-            "see `hangar task show`",
+            format!("see `hangar task show {}`", dossier.id().short()),
         )
         .into());
-    };
-    let documents = contradiction.documents();
+    }
     let fits = documents.iter().filter(|one| one.begins_with(digest));
     let fits: Vec<Digest> = fits.copied().collect();
     let [stands] = fits.as_slice() else {
@@ -321,7 +324,7 @@ pub fn adjudicate(
     };
     let signer = here.signer(&store, ask)?;
     let person = Identity::of(&store.policy, &signer)?;
-    decide::adjudicate(&store, &dossier, &person, *stands, documents, reason)?;
+    decide::adjudicate(&store, &dossier, &person, *stands, &documents, reason)?;
     sync::publish(here)?;
     Ok(Adjudicated {
         id: dossier.id().clone(),

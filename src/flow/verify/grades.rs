@@ -229,8 +229,9 @@ fn contradicted(case: &Case<'_>, grade: &Held<Grade>, sheet: &mut Sheet) {
             Link,
             place(grade),
             format!(
-                "{} says the opposite of the same patch, and nobody adjudicated",
-                place(other)
+                "{} says the opposite of the same patch, and nobody adjudicated (`hangar adjudicate {}`)",
+                place(other),
+                case.dossier.id().short()
             ),
         );
     }

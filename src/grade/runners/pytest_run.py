@@ -97,6 +97,8 @@ def run():
     load_everything()
     bind_folders(request["root"], request["folders"])
     extend_path(request["root"], request["path"], request["files"])
+    # The environment is no place to tell the code which test calls it (PYTEST_CURRENT_TEST).
+    _pytest.runner._update_current_test_var = lambda item, when: None
     arguments = [
         "-c", request["config"], "--rootdir", request["root"], "--confcutdir", request["root"],
         "-p", "no:cacheprovider", "--import-mode=append", "--continue-on-collection-errors",
