@@ -12,6 +12,7 @@ mod archive;
 mod authority;
 mod badinput;
 mod badinput_places;
+mod cli_adjudicate;
 mod cli_agents;
 mod cli_config;
 mod cli_decide;

@@ -142,10 +142,7 @@ fn put_back(
             Err(git::Error::Remote {
                 trouble, message, ..
             }) => {
-                report.not_pushed = Some(NotPushed {
-                    why: message,
-                    trouble: Some(trouble),
-                });
+                report.not_pushed = Some(NotPushed::outside(message, trouble));
                 break;
             }
             Err(error) => return Err(error.into()),
@@ -248,10 +245,7 @@ fn push_some(
             Err(git::Error::Remote {
                 trouble, message, ..
             }) => {
-                report.not_pushed = Some(NotPushed {
-                    why: message,
-                    trouble: Some(trouble),
-                });
+                report.not_pushed = Some(NotPushed::outside(message, trouble));
                 return Ok(None);
             }
             Err(error) => return Err(error.into()),

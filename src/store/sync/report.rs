@@ -62,6 +62,12 @@ impl NotPushed {
     pub(super) const fn refused(why: String) -> Self {
         Self { why, trouble: None }
     }
+
+    /// Nobody judged it: the remote could not be reached, or let nobody in.
+    pub(super) const fn outside(why: String, trouble: RemoteTrouble) -> Self {
+        let trouble = Some(trouble);
+        Self { why, trouble }
+    }
 }
 
 /// Something that came and has no effect here.

@@ -9,6 +9,7 @@ mod forged;
 pub(crate) mod making;
 mod moved;
 pub(crate) mod one_task;
+mod opposite;
 pub(crate) mod plot;
 mod policy;
 mod revisions;
