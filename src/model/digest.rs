@@ -20,6 +20,15 @@ impl Digest {
         Self(Sha256::digest(bytes).into())
     }
 
+    /// The digest of `parts`, one after the other.
+    pub fn of_parts(parts: &[&[u8]]) -> Self {
+        let mut hash = Sha256::new();
+        for part in parts {
+            hash.update(part);
+        }
+        Self(hash.finalize().into())
+    }
+
     /// A digest that was computed elsewhere.
     pub const fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)

@@ -11,7 +11,6 @@ use crate::base::clock::Clock;
 use crate::git::Repository;
 use crate::model::ids::TaskId;
 use crate::model::object_id::ObjectId;
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -56,17 +55,17 @@ impl Store {
     /// Every live task with all of its live refs, by id: a few listings of refs, however many tasks there are.
     pub fn listing(&self) -> Result<Vec<TaskRefs>, Error> {
         let tips = self.task_refs()?.into_iter();
-        let mut tasks: BTreeMap<TaskId, TaskRefs> = tips
-            .map(|(id, tip)| (id.clone(), TaskRefs::new(id, tip)))
-            .collect();
+        let mut tasks: Vec<TaskRefs> = tips.map(|(id, tip)| TaskRefs::new(id, tip)).collect();
+        tasks.sort_unstable_by(|one, other| one.id.cmp(&other.id));
         for kind in OfTask::ALL {
             for (name, head) in self.repo.list_refs(&self.layout.folder(kind))? {
                 let Some(task) = self.layout.task_in(kind, &name) else {
                     continue;
                 };
-                let Some(task) = tasks.get_mut(&task) else {
+                let Ok(at) = tasks.binary_search_by(|one| one.id.cmp(&task)) else {
                     continue;
                 };
+                let task = &mut tasks[at];
                 match kind {
                     OfTask::Sealed => task.sealed = Some(head),
                     OfTask::Runs => task.runs = Some(head),
@@ -75,7 +74,7 @@ impl Store {
                 }
             }
         }
-        Ok(tasks.into_values().collect())
+        Ok(tasks)
     }
 
     /// Every archived task with all of its refs: a few small objects for each.

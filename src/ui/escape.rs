@@ -14,7 +14,8 @@ pub fn block(text: &str) -> Cow<'_, str> {
 }
 
 fn escape(text: &str, keep: fn(char) -> bool) -> Cow<'_, str> {
-    if !text.chars().any(|c| is_active(c) && !keep(c)) {
+    let plain = |byte: u8| byte == b' ' || byte.is_ascii_graphic();
+    if text.bytes().all(plain) || !text.chars().any(|c| is_active(c) && !keep(c)) {
         return Cow::Borrowed(text);
     }
     let mut out = String::with_capacity(text.len() + 16);

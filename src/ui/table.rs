@@ -66,8 +66,12 @@ impl Table {
     fn separated(&self) -> String {
         let mut out = String::new();
         for row in &self.rows {
-            let cells: Vec<_> = row.iter().map(|cell| cell.text.as_str()).collect();
-            out.push_str(&cells.join("\t"));
+            for (index, cell) in row.iter().enumerate() {
+                if index > 0 {
+                    out.push('\t');
+                }
+                out.push_str(&cell.text);
+            }
             out.push('\n');
         }
         out

@@ -140,7 +140,7 @@ impl Index {
         let mut index = Self {
             db: None,
             trouble: None,
-            keys: refs.iter().map(|refs| key(&world, refs)).collect(),
+            keys: keys(&world, refs),
             gone: Vec::new(),
         };
         let none = || refs.iter().map(|_| None).collect();
@@ -164,21 +164,24 @@ impl Index {
         let now = store.clock.now();
         let keys = &index.keys;
         let gone = &mut index.gone;
-        let (give, taken) = mpsc::channel::<Vec<Raw>>();
+        let (give, taken) = mpsc::channel::<Batch>();
         // One thread reads the file while another makes rows of what was read.
         let (read, mut rows) = thread::scope(|scope| {
             let maker = scope.spawn(move || {
                 let mut rows: Vec<Option<Row<T>>> = none();
-                for raw in taken.into_iter().flatten() {
-                    rows[raw.at] = take(&raw, refs[raw.at].id.as_str(), &keys[raw.at], text, now);
+                for batch in taken {
+                    for raw in batch.rows() {
+                        let (id, key) = (refs[raw.at].id.as_str(), &keys[raw.at]);
+                        rows[raw.at] = take(&raw, id, key, text, now);
+                    }
                 }
                 rows
             });
-            let mut batch = Vec::new();
+            let mut batch = Batch::default();
             let read = db.read(text, |kept| match places.get(kept.id) {
                 Some(at) if kept.key == keys[*at].as_bytes() => {
-                    batch.push(Raw::new(*at, &kept));
-                    if batch.len() == BATCH {
+                    batch.add(*at, &kept);
+                    if batch.is_full() {
                         let _ = give.send(std::mem::take(&mut batch));
                     }
                 }
@@ -242,39 +245,66 @@ impl Index {
     }
 }
 
-/// Rows that are handed on together.
-const BATCH: usize = 256;
-
-/// A row of the file, unread.
-struct Raw {
-    /// Place of the task's refs.
-    at: usize,
-    row: Vec<u8>,
-    text: Option<Vec<u8>>,
+/// Rows of the file that are handed on together, unread: one piece of memory for all of them.
+#[derive(Default)]
+struct Batch {
+    bytes: Vec<u8>,
+    /// Place of the task's refs, end of its row, and end of its text where there is one.
+    ends: Vec<(usize, usize, Option<usize>)>,
 }
 
-impl Raw {
-    fn new(at: usize, kept: &Kept<'_>) -> Self {
-        Self {
-            at,
-            row: kept.row.to_vec(),
-            text: kept.text.map(<[u8]>::to_vec),
-        }
+impl Batch {
+    /// Bytes that are worth handing on.
+    const FULL: usize = 64 << 10;
+
+    fn add(&mut self, at: usize, kept: &Kept<'_>) {
+        self.bytes.extend_from_slice(kept.row);
+        let row = self.bytes.len();
+        let text = kept.text.map(|text| {
+            self.bytes.extend_from_slice(text);
+            self.bytes.len()
+        });
+        self.ends.push((at, row, text));
     }
+
+    const fn is_full(&self) -> bool {
+        self.bytes.len() >= Self::FULL
+    }
+
+    fn rows(&self) -> impl Iterator<Item = Raw<'_>> {
+        let mut start = 0;
+        self.ends.iter().map(move |(at, row, text)| {
+            let raw = Raw {
+                at: *at,
+                row: &self.bytes[start..*row],
+                text: text.map(|end| &self.bytes[*row..end]),
+            };
+            start = text.unwrap_or(*row);
+            raw
+        })
+    }
+}
+
+/// A row of the file, unread.
+struct Raw<'a> {
+    /// Place of the task's refs.
+    at: usize,
+    row: &'a [u8],
+    text: Option<&'a [u8]>,
 }
 
 /// A row of the file, if it is whole and holds.
 fn take<T: DeserializeOwned>(
-    raw: &Raw,
+    raw: &Raw<'_>,
     id: &str,
     key: &Digest,
     text: bool,
     now: Timestamp,
 ) -> Option<Row<T>> {
-    let value = unsealed(id, key, &raw.row)?;
+    let value = unsealed(id, key, raw.row)?;
     let (holds, value): (Holds, T) = serde_json::from_slice(value).ok()?;
     let text = if text {
-        String::from_utf8(unsealed(id, key, raw.text.as_ref()?)?.to_vec()).ok()?
+        String::from_utf8(unsealed(id, key, raw.text?)?.to_vec()).ok()?
     } else {
         String::new()
     };
@@ -298,9 +328,9 @@ fn unsealed<'a>(id: &str, key: &Digest, row: &'a [u8]) -> Option<&'a [u8]> {
 }
 
 fn sum(id: &str, key: &Digest, bytes: &[u8]) -> [u8; SUM] {
-    let all = [id.as_bytes(), key.as_bytes(), bytes].concat();
+    let all = Digest::of_parts(&[id.as_bytes(), key.as_bytes(), bytes]);
     let mut out = [0; SUM];
-    out.copy_from_slice(&Digest::of(&all).as_bytes()[..SUM]);
+    out.copy_from_slice(&all.as_bytes()[..SUM]);
     out
 }
 
@@ -320,9 +350,18 @@ fn world(store: &Store) -> Digest {
     Digest::of(text.as_bytes())
 }
 
-/// What one row rests on.
-fn key(world: &Digest, refs: &TaskRefs) -> Digest {
-    let mut bytes = world.as_bytes().to_vec();
+/// What each row rests on.
+fn keys(world: &Digest, refs: &[TaskRefs]) -> Vec<Digest> {
+    let mut bytes = Vec::new();
+    refs.iter()
+        .map(|refs| key(&mut bytes, world, refs))
+        .collect()
+}
+
+/// What one row rests on. What is in `bytes` is lost: the memory is used again for each row.
+fn key(bytes: &mut Vec<u8>, world: &Digest, refs: &TaskRefs) -> Digest {
+    bytes.clear();
+    bytes.extend_from_slice(world.as_bytes());
     let mut add = |name: &str, head: ObjectId| {
         bytes.extend_from_slice(name.as_bytes());
         bytes.push(0);
@@ -342,7 +381,7 @@ fn key(world: &Digest, refs: &TaskRefs) -> Digest {
     for (name, head) in &refs.approvals {
         add(name, *head);
     }
-    Digest::of(&bytes)
+    Digest::of(bytes)
 }
 
 #[cfg(test)]
@@ -403,10 +442,10 @@ mod tests {
         add(&|refs| refs.approvals = vec![("b".into(), head(1))]);
         add(&|refs| refs.approvals = vec![("a".into(), head(1)), ("b".into(), head(1))]);
         let world = Digest::of(b"w");
-        let keys: std::collections::BTreeSet<_> =
-            all.iter().map(|refs| key(&world, refs)).collect();
-        assert_eq!(keys.len(), all.len());
-        assert_ne!(key(&world, &bare), key(&Digest::of(b"v"), &bare));
+        let different: std::collections::BTreeSet<_> = keys(&world, &all).into_iter().collect();
+        assert_eq!(different.len(), all.len());
+        let other = keys(&Digest::of(b"v"), &all);
+        assert!(other.iter().all(|key| !different.contains(key)));
     }
 
     #[test]

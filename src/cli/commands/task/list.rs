@@ -192,9 +192,10 @@ fn table(list: &TaskList) -> Table {
         } else {
             task.id.as_str()
         };
-        let doubted = format!("{} (does not count)", task.requester);
-        let requester = match task.doubt {
-            Some(_) => (doubted.as_str(), Some(Label::Bad)),
+        let doubted = task.doubt.as_ref();
+        let doubted = doubted.map(|_| format!("{} (does not count)", task.requester));
+        let requester = match &doubted {
+            Some(text) => (text.as_str(), Some(Label::Bad)),
             None => (task.requester.as_str(), None),
         };
         let stage = task.stage.map_or("-".into(), |stage| stage.to_string());
