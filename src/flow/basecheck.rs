@@ -1,7 +1,7 @@
 //! The base check: hidden tests on the untouched base, before anything is sealed.
 
 use super::Error;
-use super::bench::Bench;
+use super::bench::{Bench, Twins};
 use super::host::Host;
 use super::need;
 use super::scratch::Scratch;
@@ -19,7 +19,6 @@ use crate::model::criteria::Criteria;
 use crate::model::object_id::ObjectId;
 use crate::model::outcome::{TestId, Trust};
 use crate::model::plan::Plan;
-use crate::sandbox::spec::Spec;
 use crate::store::Store;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -105,7 +104,7 @@ impl Ground {
         let bench = self.bench(host, plan);
         let suite = self.suite(plan, Vec::new());
         let calls = bench.adapter().preflight(&suite);
-        self.is_sealed(host, plan, &bench.first_spec(&suite, &calls))?;
+        self.is_sealed(host, plan, &bench.twins(&suite, &calls))?;
         if calls.is_empty() {
             return Ok(());
         }
@@ -121,10 +120,10 @@ impl Ground {
         }
     }
 
-    /// Fails where a sandbox like this is too weak for hidden tests. Before any of them is in it.
-    fn is_sealed(&self, host: &Host<'_>, plan: &Plan, twin: &Spec) -> Result<(), Error> {
+    /// Fails where sandboxes like these are too weak for hidden tests. Before any of them is in one.
+    fn is_sealed(&self, host: &Host<'_>, plan: &Plan, twins: &Twins) -> Result<(), Error> {
         let (trust, allow_swap) = self.policy;
-        let probes = host.provider.probe(twin, &host.cancel)?;
+        let probes = need::measured(host, twins)?;
         let need = plan.trust.max(trust).min(need::HIDDEN);
         need::met(&probes, need, "running hidden tests on the base")?;
         need::no_swap(&probes, allow_swap)
@@ -176,7 +175,14 @@ pub fn check(
 ) -> Result<Checked, Error> {
     let bench = ground.bench(host, plan);
     let mut suite = ground.suite(plan, files);
-    ground.is_sealed(host, plan, &bench.first_spec(&suite, &[]))?;
+    let expected: Vec<TestId> = criteria.expected().into_iter().collect();
+    suite.known = expected
+        .iter()
+        .chain(criteria.sentinels())
+        .cloned()
+        .collect();
+    let calls = bench.adapter().run(&suite, &expected);
+    ground.is_sealed(host, plan, &bench.twins(&suite, &calls))?;
     let listed = match list(&bench, &suite)? {
         Ok(listed) => listed,
         Err(complaints) => {
@@ -192,12 +198,6 @@ pub fn check(
             });
         }
     };
-    let expected: Vec<TestId> = criteria.expected().into_iter().collect();
-    suite.known = expected
-        .iter()
-        .chain(criteria.sentinels())
-        .cloned()
-        .collect();
     let file_of: BTreeMap<TestId, String> = suite
         .known
         .iter()

@@ -18,7 +18,7 @@ use crate::sandbox::spec::{
 };
 use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// `ENOTDIR`: how a program ends that is not started because files of its case have no place.
@@ -62,6 +62,15 @@ impl Default for Ran {
             wall: Duration::ZERO,
         }
     }
+}
+
+/// Sandboxes that probes run in, before the real ones are made.
+#[derive(Debug)]
+pub struct Twins {
+    /// Where the code under test runs, with the tests or without.
+    pub code: Spec,
+    /// Where a driver runs.
+    pub driver: Option<Spec>,
 }
 
 impl Ran {
@@ -230,14 +239,21 @@ impl Bench<'_> {
         Ok(ran)
     }
 
-    /// The sandbox for the first of these calls and those that share it. The probes run in a twin of
-    /// exactly this one.
-    pub fn first_spec(&self, suite: &Suite, calls: &[Call]) -> Spec {
-        if calls.iter().any(|call| call.room == Room::Driver) {
-            // Nobody listens: a probe that gets through gets nowhere.
-            return driver::code_spec(self, suite, suite.timeout(), "/nowhere".into());
+    /// Sandboxes like those that these calls get, of the first of them and those that share it.
+    pub fn twins(&self, suite: &Suite, calls: &[Call]) -> Twins {
+        let Some(call) = calls.iter().find(|call| call.room == Room::Driver) else {
+            let first = apart(calls).next().unwrap_or_default();
+            return Twins {
+                code: self.spec(suite, first),
+                driver: None,
+            };
+        };
+        // Nobody listens: a probe that gets through gets nowhere.
+        let nowhere = || PathBuf::from("/nowhere");
+        Twins {
+            code: driver::code_spec(self, suite, suite.timeout(), nowhere()),
+            driver: Some(driver::driver_spec(self, suite, call, nowhere())),
         }
-        self.spec(suite, apart(calls).next().unwrap_or_default())
     }
 
     /// The sandbox for calls that share one.

@@ -89,8 +89,9 @@ pub(super) fn code_spec(
     }
 }
 
-/// The sandbox of the driver: the sealed files at their places, and none of the tree.
-fn driver_spec(bench: &Bench<'_>, suite: &Suite, call: &Call, socket: PathBuf) -> Spec {
+/// The sandbox of the driver: the sealed files at their places, and none of the tree. Probes run in a
+/// twin of it, too.
+pub(super) fn driver_spec(bench: &Bench<'_>, suite: &Suite, call: &Call, socket: PathBuf) -> Spec {
     let program = program(suite);
     let mut mounts = vec![own_program(bench, &program)];
     mounts.extend(bench.dependencies());

@@ -265,8 +265,8 @@ impl<'a> Stage<'a> {
     /// tests; none of them has been in a sandbox by then.
     fn measured(&self, calls: &[Call]) -> Result<Probes, Error> {
         self.host.stage("probing the sandbox");
-        let twin = self.bench().first_spec(&self.suite, calls);
-        let probes = self.host.provider.probe(&twin, &self.host.cancel)?;
+        let twins = self.bench().twins(&self.suite, calls);
+        let probes = need::measured(self.host, &twins)?;
         need::met(&probes, self.plan.trust.max(self.host.require), "the grade")?;
         let policy = &self.store.policy.newest().root.acceptance;
         need::no_swap(&probes, policy.swap_exposed)?;

@@ -4,6 +4,8 @@
 //! instead.
 
 use super::Error;
+use super::bench::Twins;
+use super::host::Host;
 use crate::model::outcome::Trust;
 use crate::sandbox::Probes;
 
@@ -11,6 +13,16 @@ use crate::sandbox::Probes;
 pub const LISTED: Trust = Trust::Confined;
 /// The most that running hidden tests on the base needs, whatever plan and policy ask of a grade.
 pub const HIDDEN: Trust = Trust::Sealed;
+
+/// What sandboxes like these, whose tests are what one grade rests on, were measured to hold.
+pub fn measured(host: &Host<'_>, twins: &Twins) -> Result<Probes, Error> {
+    let probe = |twin| host.provider.probe(twin, &host.cancel);
+    let code = probe(&twins.code)?;
+    Ok(match &twins.driver {
+        None => code,
+        Some(driver) => code.weaker(probe(driver)?),
+    })
+}
 
 /// Fails when a twin of the sandbox of `step` was measured to hold less than `need`.
 pub fn met(probes: &Probes, need: Trust, step: &str) -> Result<(), Error> {

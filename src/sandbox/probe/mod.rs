@@ -133,6 +133,21 @@ impl Probes {
             .collect()
     }
 
+    /// What both this sandbox and another one hold: of each attempt the worse end.
+    #[must_use]
+    pub fn weaker(mut self, mut other: Self) -> Self {
+        self.swap_exposed |= other.swap_exposed;
+        self.results = std::mem::take(&mut self.results)
+            .into_iter()
+            .filter_map(|(name, one)| {
+                let other = other.results.remove(&name)?;
+                let worse = if one.state == State::Held { other } else { one };
+                Some((name, worse))
+            })
+            .collect();
+        self
+    }
+
     fn holds(&self, name: &str) -> bool {
         self.results
             .get(name)
@@ -154,6 +169,34 @@ mod tests {
                 .map(|name| ((*name).to_owned(), Probe::held("")))
                 .collect(),
         }
+    }
+
+    #[test]
+    fn two_sandboxes_hold_what_each_of_them_holds() {
+        let with = |name: &str, probe: Probe| {
+            let mut probes = all_held();
+            probes.results.insert(name.to_owned(), probe);
+            probes
+        };
+        let bad = [Probe::open("seen"), Probe::unmeasured("seen")];
+        for (name, probe) in ["route", "survivor"].into_iter().zip(bad) {
+            for (one, other) in [
+                (with(name, probe.clone()), all_held()),
+                (all_held(), with(name, probe.clone())),
+            ] {
+                let both = one.weaker(other);
+                assert_eq!(both.results[name], probe);
+                assert_eq!(both.missing(Trust::Isolated), [name]);
+            }
+        }
+        let mut less = all_held();
+        less.results.remove("route");
+        less.swap_exposed = true;
+        for both in [all_held().weaker(less.clone()), less.weaker(all_held())] {
+            assert_eq!(both.missing(Trust::Isolated), ["route"]);
+            assert!(both.swap_exposed);
+        }
+        assert_eq!(all_held().weaker(all_held()), all_held());
     }
 
     #[test]

@@ -6,6 +6,9 @@ use hangar::model::approval::Action;
 use hangar::model::grade::Grade;
 use hangar::model::ids::TaskId;
 use hangar::model::outcome::{Trust, Verdict};
+use hangar::sandbox::probe::Probe;
+use hangar::sandbox::spec::{Mount, Outcome, Spec};
+use hangar::sandbox::{Cancel, Event, Probes, Provider, Unavailable};
 
 fn config(framework: &str) -> String {
     format!(
@@ -229,8 +232,8 @@ c.sendall(data.upper())
 c.close()
 ";
 
-/// The grade of a dry run of `calc` under the driver; python3 is needed for the service.
-fn driven(calc: &str) -> Grade {
+/// A task whose writer brings the driver and whose implementer brings `calc`. The driver needs python3.
+fn world_of_driver(calc: &str) -> (World, TaskId) {
     let config = config("external").replace(
         "tests =",
         "options = [\"python3\"]\ntimeout = \"15s\"\ntests =",
@@ -252,12 +255,81 @@ fn driven(calc: &str) -> Grade {
     world.script("coder", "implementer/1/src/calc.sh", calc);
     let store = world.store();
     let id = world.task(&store, "Subtract", &["calc.sh 5 3 prints 2"]);
-    let host = world.host();
+    (world, id)
+}
+
+/// The grade of `calc` under the driver.
+fn driven(calc: &str) -> Grade {
+    let (world, id) = world_of_driver(calc);
+    let (host, store) = (world.host(), world.store());
     drive(&host, &store, &id, None, Agents::Start).unwrap();
     world.decide(&id, Action::Approve, "");
     drive(&host, &store, &id, None, Agents::Start).unwrap();
     let dossier = store.dossier(&id).unwrap();
     dossier.grades[0].value().clone()
+}
+
+/// A provider whose sandboxes without a tree, which only drivers get, lack a wall.
+struct Gap(Box<dyn Provider>);
+
+impl Provider for Gap {
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    fn version(&self) -> String {
+        self.0.version()
+    }
+
+    fn check(&self) -> Result<(), Unavailable> {
+        self.0.check()
+    }
+
+    fn run(
+        &self,
+        spec: &Spec,
+        cancel: &Cancel,
+        events: &mut dyn FnMut(Event),
+    ) -> Result<Outcome, hangar::sandbox::Error> {
+        self.0.run(spec, cancel, events)
+    }
+
+    fn probe(&self, spec: &Spec, cancel: &Cancel) -> Result<Probes, hangar::sandbox::Error> {
+        let mut probes = self.0.probe(spec, cancel)?;
+        let tree = |mount: &Mount| !matches!(mount, Mount::ReadOnly { .. });
+        if !spec.mounts.iter().any(tree) {
+            probes.results.insert("route".into(), Probe::open("seen"));
+        }
+        Ok(probes)
+    }
+}
+
+#[test]
+fn the_sandbox_of_a_driver_is_measured_like_that_of_the_code() {
+    let (world, id) = world_of_driver(HONEST);
+    let store = world.store();
+    let mut host = world.host();
+    host.provider = Box::new(Gap(host.provider));
+    // Before anything is sealed: the driver runs on the base, too.
+    let refused = drive(&host, &store, &id, None, Agents::Start).unwrap_err();
+    let text = refused.to_string();
+    assert!(
+        text.contains("hidden tests on the base") && text.contains("route"),
+        "{text}"
+    );
+    let host = world.host();
+    drive(&host, &store, &id, None, Agents::Start).unwrap();
+    world.decide(&id, Action::Approve, "");
+    let mut host = world.host();
+    host.provider = Box::new(Gap(host.provider));
+    let refused = drive(&host, &store, &id, None, Agents::Start).unwrap_err();
+    let text = refused.to_string();
+    assert!(
+        text.contains("the grade needs") && text.contains("route"),
+        "{text}"
+    );
+    drive(&world.host(), &store, &id, None, Agents::Start).unwrap();
+    assert!(store.dossier(&id).unwrap().grades[0].value().accepted);
 }
 
 #[test]
