@@ -9,6 +9,7 @@ pub mod env_vars;
 pub mod layers;
 mod nearest;
 pub mod paths;
+mod plan_env;
 mod reader;
 pub mod registries;
 pub mod repository;

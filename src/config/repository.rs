@@ -354,7 +354,10 @@ fn read_env(env: &Section<'_, '_>) -> Result<BTreeMap<String, String>, Error> {
             if !fine {
                 return Err("is no name of a variable".to_owned());
             }
-            argument(value)
+            match super::plan_env::refused(name, value) {
+                Some(why) => Err(why),
+                None => argument(value),
+            }
         })?;
         if let Some(value) = value {
             out.insert(name.to_owned(), value);

@@ -110,6 +110,8 @@ fn a_wrong_type_is_an_error_with_its_line() {
         ("[deliver]\nbranch = \"main\"", 2),
         ("[deliver]\nbranch = \"-x/{key}\"", 2),
         ("grader = 1", 1),
+        ("[grader]\nenv = { PYTEST_ADDOPTS = \"-p x\" }", 2),
+        ("[grader.env]\nLD_PRELOAD = \"/src/x.so\"", 2),
     ] {
         match read(bad) {
             Err(Error::Value { line: found, .. }) => assert_eq!(found, line, "{bad}"),

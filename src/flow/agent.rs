@@ -1,6 +1,7 @@
 //! One turn of an agent program in its sandbox.
 
 use super::Error;
+use super::closed;
 use super::host::{Host, Progress};
 use super::need;
 use super::scratch::Scratch;
@@ -141,6 +142,7 @@ pub fn turn(host: &Host<'_>, store: &Store, assignment: &Assignment<'_>) -> Resu
     })?;
     let proxy = proxy(assignment, &launch)?;
     let spec = spec(host, assignment, &launch, &proxy)?;
+    closed::check(host, store, assignment.role.as_str(), &spec.mounts)?;
     let probes = host.provider.probe(&spec, &host.cancel)?;
     need::met(&probes, need::LISTED, assignment.role.as_str())?;
     let started = store.clock.now();

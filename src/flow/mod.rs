@@ -7,6 +7,7 @@ pub mod agent;
 pub mod basecheck;
 pub mod bench;
 pub mod claim;
+mod closed;
 pub mod decide;
 pub mod delivery;
 pub mod drive;

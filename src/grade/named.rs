@@ -1,21 +1,25 @@
 //! Files of the base that a plan's own words make part of how tests run: setup files, plugins and
-//! configurations that its options name, and folders from which cargo takes crates. No patch may change
-//! them, so they stand among the protected paths of the plan that the approver signs.
+//! configurations that its options name, folders from which cargo takes crates, and what Python loads
+//! unasked. No patch may change them, so they stand among the protected paths of the plan that the approver
+//! signs.
 //!
 //! Options are other programs' business, so no option is known here: a path of the tree that stands in one
-//! as a word of its own is one that the runner reads.
+//! as a word of its own is one that the runner reads. So is one that stands in a variable that holds options
+//! or names a program for another one.
 
 use crate::grade::call::Layout;
 use crate::grade::manifest::Tree;
 use crate::model::plan::{Framework, Plan};
 use std::collections::BTreeSet;
+use std::path::Path;
 
 /// Patterns for the files that this plan names, in the order of the tree.
 pub fn patterns(plan: &Plan, tree: Tree<'_>) -> Vec<String> {
     let texts = plan.options.iter().chain(&plan.plugins);
-    let texts: Vec<&String> = texts.chain(plan.env.get("NODE_OPTIONS")).collect();
+    let variables = plan.env.iter().filter(|(name, _)| is_of_programs(name));
+    let texts: Vec<&String> = texts.chain(variables.map(|(_, value)| value)).collect();
     let modules = modules(plan);
-    let mut out = Vec::new();
+    let mut out = customised(plan);
     for path in tree.paths {
         let stem = stem(path);
         if modules.iter().any(|module| loads(module, path)) {
@@ -35,6 +39,39 @@ pub fn patterns(plan: &Plan, tree: Tree<'_>) -> Vec<String> {
     }
     let mut seen = BTreeSet::new();
     out.retain(|pattern| seen.insert(pattern.clone()));
+    out
+}
+
+/// Whether a variable of this name holds options, or the program that another one starts in its place.
+fn is_of_programs(name: &str) -> bool {
+    let options = ["OPT", "OPTS", "OPTIONS", "FLAGS"];
+    let programs = ["_WRAPPER", "_RUNNER", "_LINKER"];
+    let names = [
+        "AR", "CARGO", "CC", "CXX", "LD", "RUSTC", "RUSTDOC", "SHELL",
+    ];
+    let ends = |end: &&str| name.ends_with(*end);
+    options.iter().any(|end| ends(&end))
+        || programs.iter().any(|end| ends(&end))
+        || names.contains(&name)
+}
+
+/// What Python loads unasked from the folders of `PYTHONPATH` that are in the tree, whether or not the base
+/// has it.
+fn customised(plan: &Plan) -> Vec<String> {
+    let folders = plan.env.get("PYTHONPATH").map_or("", String::as_str);
+    let root = Layout::default().src;
+    let mut out = Vec::new();
+    for folder in folders.split(':').filter(|folder| !folder.is_empty()) {
+        let inside = Path::new(folder).strip_prefix(&root);
+        let inside = inside.map_or(folder, |inside| inside.to_str().unwrap_or(folder));
+        if inside.starts_with('/') {
+            continue;
+        }
+        let folder = below("", inside).unwrap_or_default();
+        for module in ["sitecustomize", "usercustomize"] {
+            out.extend([format!("{folder}{module}"), format!("{folder}{module}.*")]);
+        }
+    }
     out
 }
 
@@ -62,9 +99,9 @@ fn pattern(path: &str) -> String {
     path.replace(['*', '?', '[', ']', '{', '}', '\\', '!', ','], "?")
 }
 
-/// Python modules that pytest is told to load.
+/// Python modules that pytest is told to load, started by hangar or by the command of `junit`.
 fn modules(plan: &Plan) -> Vec<&str> {
-    if plan.framework != Framework::Pytest {
+    if !matches!(plan.framework, Framework::Pytest | Framework::Junit) {
         return Vec::new();
     }
     let options = plan.options.iter();
@@ -318,6 +355,58 @@ mod tests {
             named(framework, &["-p", "no:randomly"], &[], &tree),
             [""; 0]
         );
+    }
+
+    #[test]
+    fn what_variables_load_is_protected_and_what_the_code_reads_is_not() {
+        let found = |framework, name: &str, value: &str| {
+            let mut plan = Plan::new(framework);
+            plan.env.insert(name.to_owned(), value.to_owned());
+            let paths = ["tools/wrap.sh".to_owned(), "setup.cjs".to_owned()];
+            let read = |_: &str| None;
+            let paths = &paths;
+            patterns(&plan, Tree { paths, read: &read })
+        };
+        for (name, value) in [
+            ("RUSTC_WRAPPER", "/src/tools/wrap.sh"),
+            (
+                "CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER",
+                "tools/wrap.sh",
+            ),
+            ("RUSTFLAGS", "-C linker=/src/tools/wrap.sh"),
+            ("GOFLAGS", "-toolexec=/src/tools/wrap.sh"),
+            ("JAVA_TOOL_OPTIONS", "-javaagent:tools/wrap.sh"),
+            ("CC", "./tools/wrap.sh"),
+        ] {
+            assert_eq!(
+                found(Framework::Cargo, name, value),
+                ["tools/wrap.sh"],
+                "{name}"
+            );
+        }
+        let node = found(Framework::Node, "NODE_OPTIONS", "--require ./setup.cjs");
+        assert_eq!(node, ["setup.cjs"]);
+        let code = found(Framework::Exec, "FLASK_APP", "tools/wrap.sh");
+        assert_eq!(code, [""; 0]);
+        let of = |folder: &str| {
+            ["sitecustomize", "usercustomize"]
+                .map(|module| [format!("{folder}{module}"), format!("{folder}{module}.*")])
+                .concat()
+        };
+        for (value, expected) in [
+            ("/src/tools", of("tools/")),
+            ("tools/", of("tools/")),
+            (".", of("")),
+            ("/src", of("")),
+            ("/opt/x:lib", of("lib/")),
+            ("/opt/x", Vec::new()),
+        ] {
+            assert_eq!(
+                found(Framework::Tap, "PYTHONPATH", value),
+                expected,
+                "{value}"
+            );
+        }
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! In an agent's environment nobody decides, is shown hidden tests, or removes tasks. Needs a sandbox.
 
 use crate::cli_flow::Place;
-use crate::common::TestEnv;
+use crate::common::{TestEnv, write};
 use hangar::flow::decide::AGENT_VARIABLES;
+use std::path::Path;
 
 #[test]
 fn what_an_agent_was_shown_no_person_has_seen() {
@@ -50,4 +51,46 @@ fn the_page_lists_every_variable_that_marks_an_agent() {
     for name in AGENT_VARIABLES {
         assert!(page.contains(&format!("`{name}`")), "{name}");
     }
+}
+
+#[test]
+fn no_agent_is_shown_a_key_or_the_repository_whatever_is_to_be_read() {
+    let place = Place::new();
+    let home = place.env.home().to_owned();
+    let extra = place.env.root().join("extra");
+    std::fs::create_dir_all(&extra).unwrap();
+    let linked = place.env.root().join("linked");
+    std::os::unix::fs::symlink(&home, &linked).unwrap();
+    let run = |read: &Path| {
+        let harness = |name: &str| {
+            format!(
+                "[harness.{name}]\nkind = \"command\"\ncommand = [\"/bin/{name}\"]\nread = [\"{}\"]\n",
+                read.display()
+            )
+        };
+        let text = format!(
+            "{}{}[lanes]\nwriter = [\"true\"]\nimplementer = [\"false\"]\n",
+            harness("true"),
+            harness("false")
+        );
+        write(&home.join(".config/hangar/config.toml"), &text);
+        place.env.hangar(&place.dir, &["run", "KAN-1"])
+    };
+    for (read, what) in [
+        (home.clone(), "keys of "),
+        (linked, "keys of "),
+        (home.join(".ssh"), "keys of yours"),
+        (home.join(".local/share/hangar"), "keys of this machine"),
+        (place.dir.clone(), "the repository, with the sealed tests"),
+        (
+            place.dir.join(".git/refs"),
+            "the repository, with the sealed tests",
+        ),
+    ] {
+        let refused = run(&read).exits(4);
+        let shows = refused.stderr.contains(what) && refused.stderr.contains("harness.NAME.read");
+        assert!(shows, "{}: {refused}", read.display());
+    }
+    // This one gets its turn, and leaves nothing.
+    run(&extra).exits(7);
 }

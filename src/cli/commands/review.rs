@@ -530,6 +530,12 @@ fn plan(card: &Card, out: &mut Vec<String>) {
     field("may touch", &plan.may_touch.join(", "));
     field("options", &plan.options.join(" "));
     field("plugins", &plan.plugins.join(", "));
+    let variables = plan
+        .env
+        .iter()
+        .map(|(name, value)| format!("{name}={value}"));
+    field("env", &variables.collect::<Vec<_>>().join(" "));
+    field("protected", &plan.protected.join(", "));
     field(
         "least",
         &format!("trust {}, verdict {}", plan.trust, plan.verdict),
@@ -542,4 +548,18 @@ fn plan(card: &Card, out: &mut Vec<String>) {
     };
     field("at best", &format!("verdict {best}{enough}"));
     field("timeout", &format!("{} s", plan.limits.timeout));
+    let limits = &plan.limits;
+    let [memory, disk, output] =
+        [limits.memory, limits.disk, limits.output].map(crate::config::units::size_text);
+    let limits = format!(
+        "memory {memory}, disk {disk}, output {output}, {}",
+        count(limits.processes, "process", "processes")
+    );
+    field("limits", &limits);
+    if plan.repeat > 1 {
+        field(
+            "repeated",
+            &format!("{} times on the base, to find flakes", plan.repeat),
+        );
+    }
 }
