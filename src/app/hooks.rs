@@ -61,7 +61,7 @@ pub struct Verdict {
     /// Refs that must not move; Git goes on where there are none.
     pub refused: Vec<Refused>,
     /// What to do about it.
-    pub hint: Option<&'static str>,
+    pub hints: Vec<String>,
 }
 
 /// Answers Git: `args` and `lines` are what it gives the hook. `progress` hears what takes long.

@@ -22,6 +22,7 @@ use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::time::Duration;
 
+mod lost;
 mod telling;
 
 pub use telling::shown;
@@ -150,6 +151,9 @@ pub struct NotAppliedView {
     pub event: Option<Digest>,
     /// Why.
     pub why: String,
+    /// The document, where an admin can let it count all the same (`hangar policy adopt`).
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub adopt: Option<Digest>,
 }
 
 /// Why something has no effect.
@@ -195,7 +199,7 @@ pub fn sync(here: &Here, remote: Option<&str>, prefix: Option<Prefix>) -> Result
     }
     tell_of_compromise(here, &store);
     tell_news(here, &store, &report);
-    let mut view = view(report);
+    let mut view = view(&store, report);
     telling::all(&store, &mut view);
     view.readers = readers;
     if !known.contains(&store.policy.newest().reference.digest) {
@@ -379,7 +383,7 @@ fn check_known(repo: &Repository, remote: &str) -> Result<(), Error> {
     Err(Error::NoRemote(shown_remote(remote)))
 }
 
-fn view(report: Report) -> SyncView {
+fn view(store: &Store, report: Report) -> SyncView {
     let losses = report.losses.iter().map(|(name, loss)| LossView {
         name: name.clone(),
         what: match loss {
@@ -392,7 +396,7 @@ fn view(report: Report) -> SyncView {
     });
     let remedies = report.not_pushed.as_ref().map(|not| match not.trouble {
         Some(trouble) if trouble != RemoteTrouble::Forbidden => remote::remedies(trouble),
-        _ => refused(&report),
+        _ => refused(store, &report),
     });
     let empty = report.empty.into_iter();
     let empty = empty.map(|(name, commit)| EmptyView { name, commit });
@@ -422,14 +426,22 @@ fn view(report: Report) -> SyncView {
 }
 
 /// What helps where the remote answers and does not take what it is given.
-fn refused(report: &Report) -> Vec<String> {
+fn refused(store: &Store, report: &Report) -> Vec<String> {
     // Anybody who runs a remote can say anything; these words choose a hint, and nothing else.
     let judged = |not: &NotPushed| not.why.contains("it says: hangar: ");
     if report.not_pushed.as_ref().is_some_and(judged) {
-        return vec![
+        let mut remedies = vec![
             "a check of the remote refused it, for the reason that it says; that is no question of rights, and what is here stays".to_owned(),
-            "what can't be mended here, somebody who runs the remote has to look at: `hangar verify` names what readers do not believe".to_owned(),
         ];
+        let lost = lost::remedies(store, report);
+        if !lost.is_empty() {
+            remedies.extend(lost);
+            return remedies;
+        }
+        remedies.push(
+            "what can't be mended here, somebody who runs the remote has to look at: `hangar verify` names what readers do not believe".to_owned(),
+        );
+        return remedies;
     }
     let prefix = report.prefix.unwrap_or(Prefix::Hangar);
     let mut remedies = vec![format!(
@@ -454,6 +466,7 @@ fn not_applied(one: NotApplied) -> NotAppliedView {
         commit: None,
         event: None,
         why: String::new(),
+        adopt: None,
     };
     match one {
         NotApplied::Ref { name, why } => NotAppliedView {
@@ -477,13 +490,20 @@ fn not_applied(one: NotApplied) -> NotAppliedView {
             kind: NotAppliedKind::Quarantined,
             task: Some(task),
             commit: Some(fault.commit),
+            adopt: fault.doubt.adoptable(),
             why: format!("{}: {}", fault.kind, fault.doubt),
             ..none
         },
-        NotApplied::Refused { task, event, why } => NotAppliedView {
+        NotApplied::Refused {
+            task,
+            event,
+            why,
+            adoptable,
+        } => NotAppliedView {
             kind: NotAppliedKind::Refused,
             task: Some(task),
             event: Some(event),
+            adopt: adoptable.then_some(event),
             why,
             ..none
         },

@@ -181,6 +181,21 @@ pub enum Doubt {
     },
 }
 
+impl Doubt {
+    /// The document, where an admin can let it count all the same.
+    pub const fn adoptable(&self) -> Option<Digest> {
+        match self {
+            Self::Reduced { document, .. }
+            | Self::Rival {
+                document,
+                undecided: false,
+                ..
+            } => Some(*document),
+            _ => None,
+        }
+    }
+}
+
 /// A document with good signature, and who its signer is under the policy that it names.
 #[derive(Debug, Clone)]
 pub struct Checked<T> {

@@ -15,7 +15,7 @@ use super::growth::{self, MAX_POLICY, MAX_TAKEN};
 use super::layout::{Layout, OfTask, Prefix, RefKind};
 use super::policy::{self, PolicyHistory};
 use super::tasks::TaskHistory;
-use super::{Error, Store, pins, proposal};
+use super::{Error, Store, lost, pins, proposal};
 use crate::base::clock::Clock;
 use crate::git::Repository;
 use crate::model::digest::Digest;
@@ -44,6 +44,8 @@ pub struct Refused {
     pub name: String,
     /// Why.
     pub why: String,
+    /// Documents of it that count no more and that an admin can let in.
+    pub lost: BTreeSet<Digest>,
 }
 
 impl Refused {
@@ -52,6 +54,7 @@ impl Refused {
         Self {
             name: name.to_owned(),
             why: why.into(),
+            lost: BTreeSet::new(),
         }
     }
 }
@@ -132,7 +135,10 @@ pub fn judge(
     for one in &good {
         match judge.content(one) {
             Ok(()) => drop(judge.tips.insert(one.name.to_owned(), one.new)),
-            Err(why) => refused.push(Refused::new(one.name, why)),
+            Err(why) => refused.push(Refused {
+                lost: judge.lost(one),
+                ..Refused::new(one.name, why)
+            }),
         }
     }
     for one in deleted {
@@ -304,6 +310,13 @@ impl Judge {
         let known = known_commits(&self.store.repo, one.old)?;
         let all = chain::read(&self.store.repo, one.new).map_err(said)?;
         Ok(all.into_iter().partition(|one| known.contains(&one.commit)))
+    }
+
+    /// New documents that count no more. Whatever keeps a ref out beside them, they have to be let in.
+    fn lost(&self, one: &Growth<'_>) -> BTreeSet<Digest> {
+        let new = self.folders(one).map(|(_, new)| new).unwrap_or_default();
+        let of = |folder| lost::in_folder(&self.store.policy, &self.store.repo, folder);
+        new.iter().flat_map(of).collect()
     }
 
     fn proposal(&self, digest: Digest, one: &Growth<'_>) -> Judged<()> {

@@ -50,12 +50,12 @@ pub(super) fn check(
     });
     let mut verdict = Verdict {
         refused: faults.collect(),
-        hint: None,
+        hints: Vec::new(),
     };
     verdict.refused.extend(mirror(&ordinary));
     let leaks = leaks(here, repo, &layout, remote, &ordinary, progress)?;
     if !leaks.is_empty() {
-        verdict.hint = Some(HINT);
+        verdict.hints.push(HINT.to_owned());
         verdict.refused.extend(leaks);
     }
     Ok(verdict)

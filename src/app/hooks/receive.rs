@@ -3,7 +3,9 @@
 use super::{Verdict, object, unread};
 use crate::app::{Error, Here};
 use crate::git::Repository;
-use crate::store::receive::{Update, judge};
+use crate::model::digest::Digest;
+use crate::store::receive::{Refused, Update, judge};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 /// Where a server's Git configuration says which repository it is for.
@@ -19,10 +21,32 @@ pub(super) fn check(here: &Here, repo: Repository, lines: &str) -> Result<Verdic
     })?;
     let repo = repo.reading_also(&quarantine(here)?)?;
     let refused = judge(repo, &updates, wanted, here.clock)?;
-    Ok(Verdict {
-        hint: (!refused.is_empty()).then_some(HINT),
-        refused,
-    })
+    let hints = hints(&refused);
+    Ok(Verdict { refused, hints })
+}
+
+/// Most documents that are named: the pusher's own `hangar sync` names all.
+const NAMED: usize = 8;
+
+fn hints(refused: &[Refused]) -> Vec<String> {
+    let Some(first) = refused.iter().find(|one| !one.lost.is_empty()) else {
+        let any = (!refused.is_empty()).then(|| HINT.to_owned());
+        return any.into_iter().collect();
+    };
+    let all: BTreeSet<&Digest> = refused.iter().flat_map(|one| &one.lost).collect();
+    let named: Vec<_> = all.iter().take(NAMED).map(ToString::to_string).collect();
+    let more = match all.len() - named.len() {
+        0 => String::new(),
+        more => format!(" and {more} more, which `hangar sync` names in the clone that has them"),
+    };
+    // Each is short enough to be passed on whole where it names one document.
+    vec![
+        HINT.to_owned(),
+        "what lost its right since it was signed and is honest, an admin lets in: `hangar sync CLONE` (the path or address of the clone that has it), then".to_owned(),
+        format!("`hangar policy adopt {}`{more}; then push again", named.join(" ")),
+        "where it is not honest, whoever runs this server takes the ref as it is (it has no effect):".to_owned(),
+        format!("`git fetch CLONE {0}:{0}` here", first.name),
+    ]
 }
 
 /// `OLD NEW NAME`

@@ -34,8 +34,10 @@ pub(super) fn check(repo: &Repository, state: &str, lines: &str) -> Result<Verdi
         let (_, new, name) = (next()?, next()?, next()?);
         if let Some(why) = fault(repo, &layout, new, name)? {
             verdict.refused.push(Refused::new(name, why));
-            verdict.hint = Some(HINT);
         }
+    }
+    if !verdict.refused.is_empty() {
+        verdict.hints.push(HINT.to_owned());
     }
     Ok(verdict)
 }

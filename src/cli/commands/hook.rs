@@ -106,7 +106,8 @@ fn show(context: &Context, verdict: &Verdict) -> ExitStatus {
         let (name, why) = (escape::line(&one.name), escape::line(&one.why));
         context.printer.stderr(&format!("hangar: {name}: {why}\n"));
     }
-    if let Some(hint) = verdict.hint {
+    for hint in &verdict.hints {
+        let hint = escape::line(hint);
         context.printer.stderr(&format!("hangar: {hint}\n"));
     }
     ExitStatus::answer(verdict.refused.is_empty())

@@ -8,6 +8,7 @@ use crate::cli::{CliError, ExitStatus, context::Context, words};
 use crate::store::{self, layout::Prefix};
 use crate::ui::{Label, Progress, escape, paint};
 use clap::Args;
+use std::collections::BTreeSet;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -99,6 +100,7 @@ fn text(view: &SyncView) -> String {
     }
     lines.extend(view.losses.iter().map(|one| loss(view, one)));
     lines.extend(view.not_applied.iter().map(not_applied));
+    lines.extend(adopt(view));
     lines.extend(view.empty.iter().map(|one| {
         let (name, commit) = (escape::line(&one.name), one.commit.short());
         format!("skipped    {name}: commit {commit} is empty and joins nothing")
@@ -196,6 +198,22 @@ fn not_pushed(view: &SyncView, why: &str) -> Vec<String> {
     let remedies = view.remedies.iter();
     lines.extend(remedies.map(|remedy| format!("hint: {}", escape::line(remedy))));
     lines
+}
+
+/// How an admin lets in what counts no more.
+fn adopt(view: &SyncView) -> Option<String> {
+    let all: BTreeSet<_> = view
+        .not_applied
+        .iter()
+        .filter_map(|one| one.adopt)
+        .collect();
+    let all: Vec<_> = all.iter().map(ToString::to_string).collect();
+    (!all.is_empty()).then(|| {
+        format!(
+            "hint: where that is honest, an admin lets it count: `hangar policy adopt {}`",
+            all.join(" ")
+        )
+    })
 }
 
 /// Names of refs that are listed; `--json` has all.

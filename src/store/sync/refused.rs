@@ -50,12 +50,18 @@ pub(super) fn find(
                     task: task.clone(),
                     event,
                     why: why.clone(),
+                    adoptable: adoptable(record),
                 }),
             }
         }
     }
     lost.tell(task, history, found);
     Ok(())
+}
+
+fn adoptable(record: &Record) -> bool {
+    let doubt = record.event.reduced.as_ref();
+    doubt.is_some_and(|doubt| doubt.adoptable().is_some())
 }
 
 /// What one side did that gave way to one move of another, in the order of its events.
@@ -109,6 +115,7 @@ impl<'a> Lost<'a> {
                 task: task.clone(),
                 event: side.event,
                 why,
+                adoptable: false,
             });
         }
     }

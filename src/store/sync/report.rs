@@ -107,6 +107,8 @@ pub enum NotApplied {
         event: Digest,
         /// Why.
         why: String,
+        /// Whether an admin can let the event count all the same.
+        adoptable: bool,
     },
 }
 

@@ -1,0 +1,52 @@
+//! The way out where a remote that checks does not take what lost its right since it was signed, nor what
+//! was honestly signed on top of that.
+
+use crate::app::here::shell_word;
+use crate::base::words::word;
+use crate::model::digest::Digest;
+use crate::store::Store;
+use crate::store::sync::{Report, tracking};
+use std::collections::BTreeSet;
+
+/// What helps; nothing where it was refused for something else.
+pub(super) fn remedies(store: &Store, report: &Report) -> Vec<String> {
+    let place = tracking(&report.remote);
+    let mut all: BTreeSet<Digest> = BTreeSet::new();
+    let mut refs = Vec::new();
+    for name in &report.unpublished {
+        let own = store.layout.own(name).unwrap_or_default();
+        let there = store.repo.read_ref(&format!("{place}{own}"));
+        // What can't be read here is named by others.
+        let lost = there.ok().and_then(|there| store.lost_on(name, there).ok());
+        let lost = lost.unwrap_or_default();
+        if !lost.is_empty() {
+            let there = store
+                .layout
+                .name_at(name, report.prefix.unwrap_or(store.layout.place()));
+            let there = there.unwrap_or_else(|| name.clone());
+            refs.push(format!("{name}:{there}"));
+            all.extend(lost);
+        }
+    }
+    if all.is_empty() {
+        return Vec::new();
+    }
+    let here = store.repo.work_tree().unwrap_or(store.repo.git_dir());
+    let here = shell_word(here);
+    let digests: Vec<_> = all.iter().map(ToString::to_string).collect();
+    let count = all.len();
+    let (documents, verb) = (
+        word(count, "document", "documents"),
+        word(count, "has", "have"),
+    );
+    vec![
+        format!(
+            "{count} {documents} there {verb} lost the right to count; where that is honest work, an admin lets it in, here or in a clone that took it from here (`hangar sync {here}`): `hangar policy adopt {}`",
+            digests.join(" ")
+        ),
+        format!(
+            "where it is not honest, whoever runs the remote takes it in as it is, without effect, and what rests on it: `git fetch {here} {}` there",
+            refs.join(" ")
+        ),
+    ]
+}
