@@ -172,10 +172,9 @@ pub struct AcceptanceView {
 /// The version in force; while rivals are undecided, the last one before them, in every clone.
 pub fn show(here: &Here) -> Result<PolicyView, Error> {
     let store = here.store()?;
-    let agreed = store.policy.agreed().next_back();
-    let agreed = agreed.unwrap_or_else(|| store.policy.newest());
-    let mut view = view(&store.policy.repo(), agreed)?;
-    let entries = agreed.members.reduced.iter();
+    let newest = store.policy.newest();
+    let mut view = view(&store.policy.repo(), newest)?;
+    let entries = newest.members.reduced.iter();
     view.reduced.extend(entries.map(|entry| ReducedView {
         key: entry.key.clone(),
         principal: entry.principal.clone(),
@@ -191,7 +190,7 @@ pub fn show(here: &Here) -> Result<PolicyView, Error> {
     let own = |one: &OvertakenView| one.by == view.digest;
     view.overtaken = overtaken(&store)?.into_iter().filter(own).collect();
     view.rivals = rivals(&store.policy);
-    view.set_aside = rivals::set_aside(&store.policy, agreed);
+    view.set_aside = rivals::set_aside(&store.policy, newest);
     Ok(view)
 }
 
@@ -333,7 +332,7 @@ pub struct PolicyVersion {
 pub(super) fn versions(store: &Store) -> Vec<PolicyVersion> {
     let mut versions = Vec::new();
     let mut before: Option<&Policy> = None;
-    for policy in store.policy.agreed() {
+    for policy in store.policy.versions() {
         versions.push(PolicyVersion {
             version: policy.reference.version,
             digest: policy.reference.digest,
@@ -360,8 +359,7 @@ pub fn log(here: &Here) -> Result<PolicyLog, Error> {
         }
     }
     versions.reverse();
-    let agreed = store.policy.agreed().next_back();
-    let newest = agreed.unwrap_or_else(|| store.policy.newest());
+    let newest = store.policy.newest();
     Ok(PolicyLog {
         repo: store.policy.repo(),
         versions,

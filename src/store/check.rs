@@ -289,7 +289,7 @@ fn without_effect(policy: &PolicyHistory, signer: &Signer, document: Digest) -> 
             document,
             version: signer.policy.version,
             digest: signer.policy.digest,
-            undecided: !policy.rivals().is_empty(),
+            undecided: policy.is_undecided(signer.policy.digest),
         });
     }
     let entry = policy.reduction(&signer.key, signer.policy, document)?;

@@ -42,7 +42,7 @@ pub fn pinned(repo: &Repository) -> Result<Option<Digest>, Error> {
 }
 
 /// Loads the policy of a clone and holds it against the pin. One that the clone has seen and lost is
-/// told from one that never was. Of rivals, the one that the clone saw goes on being shown.
+/// told from one that never was.
 pub fn load(repo: &Repository, layout: &Layout) -> Result<PolicyHistory, Error> {
     let Some(policy) = policy::load(repo, layout)? else {
         return Err(match read(repo)? {
@@ -52,13 +52,8 @@ pub fn load(repo: &Repository, layout: &Layout) -> Result<PolicyHistory, Error> 
             None => Error::NoPolicy,
         });
     };
-    seen(repo, policy)
-}
-
-/// A loaded policy as this clone sees it: held against the pin.
-pub fn seen(repo: &Repository, policy: PolicyHistory) -> Result<PolicyHistory, Error> {
     check(repo, &policy)?;
-    Ok(policy.seen_from(read(repo)?.map(|pin| pin.policy)))
+    Ok(policy)
 }
 
 /// Holds the loaded policy against the pin: same repository, and the pinned version still there.

@@ -23,7 +23,7 @@ use crate::model::ids::{Fingerprint, Principal};
 use crate::model::object_id::ObjectId;
 use crate::model::policy::Policy;
 use crate::model::reduction::{self, Reduction};
-use crate::model::rival;
+use crate::model::rival::{self, Rival};
 use crate::model::signer::PolicyRef;
 use crate::trust::KeyRing;
 use fork::Selection;
@@ -70,8 +70,7 @@ impl PolicyHistory {
         self.repo
     }
 
-    /// The version in force; while rivals are undecided, the last one before them, or the one that
-    /// this clone saw first.
+    /// The version in force; while rivals are undecided, the last one before them.
     ///
     /// # Panics
     /// Never: the chain is not empty.
@@ -113,48 +112,62 @@ impl PolicyHistory {
         Some(&self.all[*place].policy)
     }
 
-    /// Whether a version is in the chain.
+    /// Whether a version is in the chain: while rivals are undecided, whether it stands whichever of them
+    /// will.
     pub fn stands(&self, digest: Digest) -> bool {
         let place = self.places.get(&digest);
         place.is_some_and(|place| self.selection.chain.contains(place))
     }
 
     /// Why a document by `key` that names `policy` does not count: the key lost rights in a later
-    /// version, which does not list the document.
+    /// version, which does not list the document. While rivals are undecided, the word of each counts:
+    /// whoever makes one gets nothing back by it that another took.
     pub fn reduction(
         &self,
         key: &Fingerprint,
         policy: PolicyRef,
         document: Digest,
     ) -> Option<&Reduction> {
-        let mut entries = self.newest().members.reduced.iter();
-        let entry = entries.find(|entry| entry.key == *key)?;
-        let listed = self.lists.get(&entry.accepted);
-        let counts =
-            policy.version >= entry.since || listed.is_some_and(|list| list.contains(&document));
-        (!counts).then_some(entry)
+        self.open().find_map(|end| {
+            let mut entries = end.members.reduced.iter();
+            let entry = entries.find(|entry| entry.key == *key)?;
+            let listed = self.lists.get(&entry.accepted);
+            let counts = policy.version >= entry.since
+                || listed.is_some_and(|list| list.contains(&document));
+            (!counts).then_some(entry)
+        })
     }
 
     /// Whether a document counts although the version that it names does not stand: the newest version
-    /// lists it under that one, or the nearest before it that has an entry.
+    /// lists it under that one, or the nearest before it that has an entry. While rivals are undecided,
+    /// each of them must.
     pub fn counts_aside(&self, policy: PolicyRef, document: Digest) -> bool {
-        let entry = self.entry_of(policy.digest);
-        let entry = entry.and_then(|version| self.newest().members.rival(version));
-        let list = entry.and_then(|entry| self.lists.get(&entry.accepted));
-        list.is_some_and(|list| list.contains(&document))
+        self.open().all(|end| {
+            let entry = self.entry_under(end, policy.digest);
+            let list = entry.and_then(|entry| self.lists.get(&entry.accepted));
+            list.is_some_and(|list| list.contains(&document))
+        })
     }
 
     /// The version whose entry speaks of documents that name `digest`, which does not stand.
     pub(super) fn entry_of(&self, digest: Digest) -> Option<Digest> {
-        let named = |place: &usize| {
-            let own = self.all[*place].policy.reference.digest;
-            self.newest().members.rival(own).map(|entry| entry.digest)
-        };
         let place = *self.places.get(&digest)?;
         if self.selection.chain.contains(&place) {
             return None;
         }
-        fork::path(&self.all, place).iter().rev().find_map(named)
+        let entry = self.entry_under(self.newest(), digest);
+        entry.map(|entry| entry.digest)
+    }
+
+    /// The entry of `end` that speaks of documents that name `digest`.
+    fn entry_under<'a>(&self, end: &'a Policy, digest: Digest) -> Option<&'a Rival> {
+        let own = |place: &usize| end.members.rival(self.all[*place].policy.reference.digest);
+        self.path_of(digest).iter().rev().find_map(own)
+    }
+
+    /// Whether a version is one of undecided rivals, or one of them rests on it.
+    pub fn is_undecided(&self, digest: Digest) -> bool {
+        !self.stands(digest) && self.open().any(|end| self.rests_on(end, digest))
     }
 
     /// The documents of a list, by the digest of the list.
@@ -168,13 +181,6 @@ impl PolicyHistory {
         chain.map(|place| &self.all[*place].policy)
     }
 
-    /// The versions of the chain, oldest first, as every clone sees them that has the same documents:
-    /// while rivals are undecided, those before them.
-    pub fn agreed(&self) -> impl DoubleEndedIterator<Item = &Policy> {
-        let agreed = self.selection.agreed.iter();
-        agreed.map(|place| &self.all[*place].policy)
-    }
-
     /// Who signed a version.
     pub fn signers(&self, digest: Digest) -> BTreeSet<Principal> {
         let place = self.places.get(&digest);
@@ -182,9 +188,13 @@ impl PolicyHistory {
     }
 
     /// Versions that others could follow: the newest; while rivals are undecided, the newest of each.
-    pub(super) fn ends(&self) -> Vec<&Policy> {
+    pub fn ends(&self) -> Vec<&Policy> {
+        self.open().collect()
+    }
+
+    fn open(&self) -> impl Iterator<Item = &Policy> {
         let ends = self.selection.ends.iter();
-        ends.map(|place| &self.all[*place].policy).collect()
+        ends.map(|place| &self.all[*place].policy)
     }
 
     /// Versions that do not stand if `end` does, oldest first; those that `end` knows of are left out.
@@ -214,11 +224,9 @@ impl PolicyHistory {
         place.map_or_else(Vec::new, |place| fork::path(&self.all, *place))
     }
 
-    /// The same as a clone sees it that has seen `pinned`: of rivals, its own goes on being shown.
-    #[must_use]
-    pub(super) fn seen_from(mut self, pinned: Option<PolicyRef>) -> Self {
-        let pinned = pinned.and_then(|pin| self.places.get(&pin.digest).copied());
-        self.selection = fork::select(&self.all, pinned);
+    /// The same with the versions that stand chosen.
+    fn chosen(mut self) -> Self {
+        self.selection = fork::select(&self.all);
         self
     }
 
@@ -350,7 +358,7 @@ pub fn load_at(repo: &Repository, head: ObjectId) -> Result<PolicyHistory, Error
     let texts = policies.flat_map(Policy::key_texts);
     // Every text was read as a key when its version was checked.
     history.keys = texts.filter_map(|text| text.parse().ok()).collect();
-    Ok(history.seen_from(None))
+    Ok(history.chosen())
 }
 
 /// Verifies a version that is about to be written as it will be verified when it is read.
@@ -363,7 +371,7 @@ pub fn rehearse(before: Option<PolicyHistory>, draft: &Draft) -> Result<PolicyHi
             history
         }
     };
-    Ok(history.seen_from(None))
+    Ok(history.chosen())
 }
 
 /// A draft as the policy that it would be.

@@ -76,6 +76,7 @@ mod repository_kinds;
 mod reviewer;
 mod revoke;
 mod rivals;
+mod rivals_fold;
 mod sandbox;
 mod seal;
 mod seal_age;

@@ -39,7 +39,7 @@ pub(super) fn find(
     let Some(policy) = policy::load(&repo, &layout)? else {
         return Ok(None);
     };
-    let policy = pins::seen(&repo, policy)?;
+    pins::check(&repo, &policy)?;
     if pins::pinned(&repo)?.is_none() {
         policy.decided()?;
     }

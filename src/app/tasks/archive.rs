@@ -25,6 +25,8 @@ pub struct Archived {
 /// policy says.
 pub fn archive(here: &Here, tasks: &[String]) -> Result<Archived, Error> {
     let store = here.store()?;
+    // What has ended while rivals are undecided may be open under the one that will stand.
+    store.policy.decided()?;
     let mut wanted = Vec::new();
     for name in tasks {
         let task = store.find_task(name)?.task;
@@ -50,6 +52,9 @@ pub fn archive(here: &Here, tasks: &[String]) -> Result<Archived, Error> {
 
 /// Archives what is due, at most once a day: looking costs a read of every live task.
 pub fn daily(here: &Here, store: &Store) -> Result<(), Error> {
+    if !store.policy.rivals().is_empty() {
+        return Ok(());
+    }
     let stamp = store.repo.hangar_dir().join(STAMP);
     let now = here.clock.now();
     let last = std::fs::read_to_string(&stamp);

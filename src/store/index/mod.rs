@@ -335,17 +335,25 @@ fn sum(id: &str, key: &Digest, bytes: &[u8]) -> [u8; SUM] {
 }
 
 /// What every row rests on: this program, the names of the refs and the policy. Each version of the
-/// policy names the one before it, the lists of documents that count, and its `root.toml`.
+/// policy names the one before it, the lists of documents that count, and its `root.toml`. While rivals are
+/// undecided, each of them takes part.
 fn world(store: &Store) -> Digest {
     let newest = store.policy.newest();
+    let ends: Vec<_> = store
+        .policy
+        .ends()
+        .into_iter()
+        .map(|end| end.reference.digest.to_string())
+        .collect();
     let text = format!(
-        "{FORMAT}\n{}\n{}\n{}\n{}\n{}\n{}\n",
+        "{FORMAT}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n",
         env!("CARGO_PKG_VERSION"),
         store.layout.prefix(),
         store.policy.repo(),
         newest.reference.version,
         newest.reference.digest,
         newest.root_digest,
+        ends.join(" "),
     );
     Digest::of(text.as_bytes())
 }

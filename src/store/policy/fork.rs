@@ -51,19 +51,17 @@ impl fmt::Display for Rivals {
 /// What stands.
 #[derive(Debug, Default)]
 pub(super) struct Selection {
-    /// Places of the versions of the chain, first to newest.
+    /// Places of the versions of the chain, first to newest: of those that stand whichever rival will.
     pub(super) chain: Vec<usize>,
-    /// Those of them that stand whichever rival will.
-    pub(super) agreed: Vec<usize>,
-    /// Places of the ends that nothing settles.
+    /// Places of the ends that nothing settles, by their digests.
     pub(super) ends: Vec<usize>,
     /// Where it is undecided.
     pub(super) rivals: Vec<Rivals>,
 }
 
-/// Chooses. While rivals are undecided, the chain goes as far as all ends agree that rest on
-/// `pinned`, where one does: what a clone saw first goes on being shown.
-pub(super) fn select(all: &[Version], pinned: Option<usize>) -> Selection {
+/// Chooses. While rivals are undecided, the chain goes as far as all ends agree: what a clone saw first
+/// decides nothing.
+pub(super) fn select(all: &[Version]) -> Selection {
     let followed: BTreeSet<usize> = all.iter().filter_map(|one| one.parent).collect();
     let paths: Vec<Vec<usize>> = (0..all.len())
         .filter(|place| !followed.contains(place))
@@ -77,19 +75,12 @@ pub(super) fn select(all: &[Version], pinned: Option<usize>) -> Selection {
     if open.is_empty() {
         open = paths.iter().collect();
     }
-    let seen: Vec<&Vec<usize>> = match pinned {
-        Some(pinned) => open
-            .iter()
-            .copied()
-            .filter(|one| one.contains(&pinned))
-            .collect(),
-        None => Vec::new(),
-    };
-    let shown = if seen.is_empty() { &open } else { &seen };
+    let ends = open.iter().filter_map(|one| one.last().copied());
+    let mut ends: Vec<usize> = ends.collect();
+    ends.sort_by_key(|end| all[*end].policy.reference.digest);
     Selection {
-        chain: common(shown),
-        agreed: common(&open),
-        ends: open.iter().filter_map(|one| one.last().copied()).collect(),
+        chain: common(&open),
+        ends,
         rivals: rivals(all, &open),
     }
 }
@@ -206,7 +197,7 @@ mod tests {
 
     #[track_caller]
     fn stands(list: &[(Option<usize>, &[usize], u8)], chain: &[usize], rivals: usize) {
-        let found = select(&versions(list), None);
+        let found = select(&versions(list));
         assert_eq!(
             (found.chain.as_slice(), found.rivals.len()),
             (chain, rivals)
@@ -218,10 +209,6 @@ mod tests {
         stands(&[(None, &[], 0), (Some(0), &[], 0)], &[0, 1], 0);
         let fork = [(None, &[][..], 0), (Some(0), &[], 0), (Some(0), &[], 0)];
         stands(&fork, &[0], 1);
-        // What a clone saw first goes on being shown, and the other is named all the same.
-        let seen = select(&versions(&fork), Some(2));
-        assert_eq!((seen.chain.as_slice(), seen.rivals.len()), (&[0, 2][..], 1));
-        assert_eq!(seen.agreed, [0]);
         // A fork on one side of a fork is named too.
         let nested = [&fork[..], &[(Some(1), &[], 0), (Some(1), &[], 0)]].concat();
         stands(&nested, &[0], 2);

@@ -111,6 +111,8 @@ pub(super) fn settle(
     if tasks.is_empty() {
         return Ok(());
     }
+    // What has ended is known once it is decided which version of the policy stands.
+    let decided = store.policy.rivals().is_empty();
     let prefix = store.layout.prefix();
     let mut live: BTreeMap<TaskId, Vec<(String, ObjectId)>> = BTreeMap::new();
     for (name, head) in store.repo.list_refs(prefix)? {
@@ -130,6 +132,9 @@ pub(super) fn settle(
             if let Some(kept) = archived.get(own) {
                 bring_up(store, &name, head, *kept)?;
             }
+        }
+        if !decided {
+            continue;
         }
         if has_ended(store, &task) {
             over.insert(task);
@@ -189,6 +194,9 @@ pub(super) fn leftovers(
 ) -> Result<Vec<Lease>, Error> {
     let mut ended = BTreeMap::new();
     let mut leases = Vec::new();
+    if !store.policy.rivals().is_empty() {
+        return Ok(leases);
+    }
     // Nearly all are live, and looked at no further.
     for (name, at) in there
         .refs

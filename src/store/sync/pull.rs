@@ -307,7 +307,8 @@ fn verified(
         offered = policy::load_at(&store.repo, target)?;
     }
     let empty = growth::check(&store.repo, target, MAX_POLICY)?;
-    Ok((target, pins::seen(&store.repo, offered)?, empty))
+    pins::check(&store.repo, &offered)?;
+    Ok((target, offered, empty))
 }
 
 /// Of these commits, those that a head here does not reach.
