@@ -203,11 +203,17 @@ pub(super) fn choose<'a>(found: &'a Discovery, store: &Store) -> Option<&'a Cand
         return Some(first);
     }
     let newest = store.policy.newest();
-    let known = found
-        .candidates
-        .iter()
-        .find(|candidate| holder(newest, &candidate.public).is_ok());
-    Some(known.unwrap_or(first))
+    let mut all = found.candidates.iter();
+    let known = all.find(|candidate| holder(newest, &candidate.public).is_ok());
+    // One that was declared compromised is nobody's for ever.
+    let mut all = found.candidates.iter();
+    let free = all.find(|one| {
+        newest
+            .members
+            .compromised(&one.public.fingerprint())
+            .is_none()
+    });
+    Some(known.or(free).unwrap_or(first))
 }
 
 /// The error that says what was looked at in vain.

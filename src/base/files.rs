@@ -75,6 +75,24 @@ pub fn write_atomic(path: &Path, bytes: &[u8], mode: u32) -> Result<(), Error> {
     sync_dir(dir)
 }
 
+/// Puts a file out of the way, to the first name beside it that is free: `NAME.WORD`, `NAME.WORD-2`, …
+/// Gives that path. Whoever calls holds the lock under which such files are made.
+pub fn set_aside(path: &Path, word: &str) -> Result<PathBuf, Error> {
+    let named = |ending: String| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(ending);
+        PathBuf::from(name)
+    };
+    let (mut to, mut number) = (named(format!(".{word}")), 2);
+    while to.symlink_metadata().is_ok() {
+        to = named(format!(".{word}-{number}"));
+        number += 1;
+    }
+    fs::rename(path, &to).map_err(fail("rename", path))?;
+    sync_dir(path.parent().unwrap_or(Path::new(".")))?;
+    Ok(to)
+}
+
 /// Makes a rename or creation in `dir` durable.
 pub fn sync_dir(dir: &Path) -> Result<(), Error> {
     File::open(dir)
@@ -202,6 +220,19 @@ mod tests {
             0o600
         );
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_is_set_aside_takes_the_place_of_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("key");
+        for (text, name) in [("one", "key.old"), ("two", "key.old-2")] {
+            write_atomic(&path, text.as_bytes(), 0o600).unwrap();
+            let to = set_aside(&path, "old").unwrap();
+            assert_eq!(to, dir.path().join(name));
+        }
+        assert_eq!(fs::read(dir.path().join("key.old")).unwrap(), b"one");
+        assert!(!path.exists());
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::model::digest::Digest;
 use crate::model::ids::{Fingerprint, Principal};
 use crate::model::outcome::{Trust, Verdict};
 use crate::model::plan::Framework;
-use crate::model::reduction::Reduction;
+use crate::model::reduction::{Reduction, Why};
 use crate::model::rival::Rival;
 use crate::model::signer::PolicyRef;
 use schemars::JsonSchema;
@@ -317,6 +317,12 @@ impl Policy {
 }
 
 impl Members {
+    /// The entry that declares a key compromised.
+    pub fn compromised(&self, key: &Fingerprint) -> Option<&Reduction> {
+        let mut entries = self.reduced.iter();
+        entries.find(|entry| entry.key == *key && entry.how == Why::Compromised)
+    }
+
     /// The entry about a version that was set aside.
     pub fn rival(&self, version: Digest) -> Option<&Rival> {
         self.rival.iter().find(|entry| entry.digest == version)

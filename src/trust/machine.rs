@@ -85,6 +85,26 @@ impl MachineKey {
         }
     }
 
+    /// Makes a new key in place of the one of `role` whose public half is `old`. The old file stays beside
+    /// it, as what has no effect any more; where it is now comes back. `None` where another process was
+    /// faster.
+    pub fn renew(
+        dir: &Path,
+        role: MachineRole,
+        old: &PublicKey,
+    ) -> Result<Option<PathBuf>, MachineKeyError> {
+        let _lock = files::lock(&dir.join("keys.lock"))?;
+        let here = Self::load(dir, role)?;
+        if here.public() != old {
+            return Ok(None);
+        }
+        let path = dir.join(role.file_name());
+        let aside = files::set_aside(&path, "compromised")?;
+        let (secret, _) = generate_machine_key();
+        files::write_atomic(&path, secret.expose(), 0o600)?;
+        Ok(Some(aside))
+    }
+
     /// Signs with it.
     pub const fn signer(&self) -> &Signer {
         &self.signer

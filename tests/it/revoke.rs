@@ -491,3 +491,59 @@ fn a_compromised_key_is_not_given_rights_again() {
     let new = std::fs::read_to_string(home.join(".ssh/id_ed25519_hangar.pub")).unwrap();
     parted.policy(&["add", "bob", "--key", new.trim()]);
 }
+
+#[test]
+fn keys_of_a_machine_that_were_declared_compromised_are_made_anew_and_the_printed_line_works() {
+    let team = Team::new();
+    let (alice, bob) = (team.alice(), &team.bob);
+    let init = || bob.json(&team.second, &["init", "--yes"]);
+    let add = |report: &Value| {
+        let line = report["admin_command"].as_str().unwrap().to_owned();
+        let mut shell = alice.command("sh", &team.first);
+        shell.args(["-c", &line]).env("PATH", super::hooks::path());
+        let ran = alice.ran(&["sh"], &shell.output().unwrap()).success();
+        team.sync();
+        (line, ran)
+    };
+    let first = init();
+    assert_eq!(first["old_keys"], Value::Null);
+    let (old_line, _) = add(&first);
+    let file = |role: &str| Path::new(first["keys_dir"].as_str().unwrap()).join(role);
+    let bytes = |path: &Path| std::fs::read(path).unwrap();
+    let old = ["worker", "grader"].map(|role| bytes(&file(role)));
+    // Nothing changes while nobody says so.
+    assert_eq!(init()["old_keys"], Value::Null);
+    let remove = ["policy", "remove", "bob", "--compromised"];
+    alice.hangar(&team.first, &remove).success();
+    team.sync();
+    let ran = bob.hangar(&team.second, &["init", "--json"]).success();
+    let report = ran.json();
+    super::cli_help::validate("init", &report);
+    let aside: Vec<_> = report["old_keys"].as_array().unwrap().iter().collect();
+    assert_eq!(aside.len(), 2, "{report}");
+    for (path, old) in aside.iter().zip(&old) {
+        assert_eq!(&bytes(Path::new(path.as_str().unwrap())), old);
+    }
+    // Their own key is out as well; a line that names it would be refused.
+    assert_eq!(report["admin_command"], Value::Null, "{report}");
+    assert!(ran.stderr.contains("hangar key new"), "{ran}");
+    bob.hangar(&team.second, &["key", "new"]).success();
+    let again = init();
+    assert_eq!(again["old_keys"], Value::Null);
+    let (line, _) = add(&again);
+    let keys = |line: &str| -> Vec<String> {
+        let words = line.split(['\'', ' ']);
+        words
+            .filter(|word| word.starts_with("AAAA"))
+            .map(str::to_owned)
+            .collect()
+    };
+    assert_eq!(keys(&line).len(), 3, "{line}");
+    assert!(
+        keys(&line).iter().all(|key| !old_line.contains(key)),
+        "{line}"
+    );
+    bob.hangar(&team.second, &["task", "new", "x", "--plain"])
+        .success();
+    assert_eq!(init()["admin_command"], Value::Null);
+}

@@ -56,15 +56,12 @@ fn refuse_compromised(add: &Addition, members: &Members) -> Result<(), Error> {
         let Ok(key) = key_text(text)?.parse::<PublicKey>() else {
             continue;
         };
-        let fingerprint = key.fingerprint();
-        let mut entries = members.reduced.iter();
-        let lost = entries.find(|one| one.key == fingerprint && one.how == Why::Compromised);
-        if let Some(lost) = lost {
+        if let Some(lost) = members.compromised(&key.fingerprint()) {
             let error = format!(
                 "the key {} was declared compromised in version {} of the policy",
                 lost.key, lost.since
             );
-            let remedy = "its owner makes another: `hangar key new` and `git config user.signingKey FILE`; for a key of a machine they delete its file, which `hangar key list` shows, and `hangar init` makes a new one";
+            let remedy = "its owner makes another: `hangar key new` and `git config user.signingKey FILE`; for the keys of a machine `hangar sync` and then `hangar init` there make new ones, and print the line for you";
             return Err(flow::Error::refused(error, remedy).into());
         }
     }

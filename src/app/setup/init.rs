@@ -80,6 +80,9 @@ pub struct InitReport {
     pub age_identity_made: bool,
     /// Folder of the machine's keys.
     pub keys_dir: String,
+    /// Keys of this machine that were declared compromised, each where it lies now: new ones were made.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub old_keys: Vec<String>,
     /// The test framework that was recognised, or that the `hangar.toml` that was there names;
     /// absent when there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -182,6 +185,7 @@ fn begin(
         candidate: Some(candidate.clone()),
         line: None,
         age_identity: founded.age_identity,
+        old_keys: Vec::new(),
     };
     let mut report = complete(here, request, &store, head, standing)?;
     report.outcome = Outcome::Founded;
@@ -268,7 +272,9 @@ fn complete(
         Vec::new()
     };
     changed |= hooks.iter().any(|hook| hook.action.changes());
+    changed |= !standing.old_keys.is_empty();
     let candidate = standing.candidate.as_ref();
+    let old_keys = standing.old_keys.iter();
     Ok(InitReport {
         outcome: if changed {
             Outcome::Pinned
@@ -283,6 +289,7 @@ fn complete(
         key: candidate.map(|candidate| candidate.public.fingerprint()),
         key_source: candidate.map(source),
         age_identity_made: standing.age_identity,
+        old_keys: old_keys.map(|path| path.display().to_string()).collect(),
         keys_dir: here.data_dir(&id)?.display().to_string(),
         framework,
         fetched_from: None,

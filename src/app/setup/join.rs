@@ -11,8 +11,8 @@ use crate::store::identity::holder;
 use crate::store::layout::Layout;
 use crate::store::sync::{self, Wanted};
 use crate::store::{self, Store, pins, policy};
-use crate::trust::{Candidate, MachineKey, MachineRole};
-use std::path::Path;
+use crate::trust::{Candidate, MachineKey, MachineRole, Source};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -126,10 +126,12 @@ pub(super) struct Standing {
     pub(super) line: Option<String>,
     /// Whether a native age identity was made.
     pub(super) age_identity: bool,
+    /// Where keys of this machine lie now that were declared compromised.
+    pub(super) old_keys: Vec<PathBuf>,
 }
 
-/// Looks the caller up. Makes the machine's own keys where they are missing, so that the line for
-/// the admin can name them.
+/// Looks the caller up. Makes the machine's own keys where they are missing, or were declared compromised, so
+/// that the line for the admin can name them.
 pub(super) fn standing(
     here: &Here,
     store: &Store,
@@ -142,6 +144,7 @@ pub(super) fn standing(
             candidate: None,
             line: None,
             age_identity: false,
+            old_keys: Vec::new(),
         });
     };
     let newest = store.policy.newest();
@@ -149,7 +152,7 @@ pub(super) fn standing(
         .ok()
         .map(|(actor, _)| actor);
     let dir = here.data_dir(&store.policy.repo())?;
-    let machines = machine_options(store, &dir)?;
+    let (machines, old_keys) = machine_options(store, &dir)?;
     let mut age_identity = false;
     let (principal, line) = match actor {
         Some(Actor::Person { name, .. }) => {
@@ -159,6 +162,7 @@ pub(super) fn standing(
         }
         // A machine's key in place of a person's: nothing to offer.
         Some(Actor::Machine { name, .. }) => (Some(name), None),
+        None if is_lost(here, store, &candidate) => (None, None),
         None => {
             let recipient = person::recipient(&candidate, &dir)?;
             age_identity = recipient.made;
@@ -180,18 +184,42 @@ pub(super) fn standing(
         candidate: Some(candidate),
         line,
         age_identity,
+        old_keys,
     })
 }
 
-/// ` --worker KEY --grader KEY` for the keys of this machine that the policy does not know.
-fn machine_options(store: &Store, dir: &Path) -> Result<String, Error> {
-    let mut out = String::new();
+/// Whether the caller's key was declared compromised: no line could name it. That is told.
+fn is_lost(here: &Here, store: &Store, candidate: &Candidate) -> bool {
+    let members = &store.policy.newest().members;
+    let Some(entry) = members.compromised(&candidate.public.fingerprint()) else {
+        return false;
+    };
+    let named = match candidate.source {
+        Source::GitConfig => ", name it (`git config user.signingKey FILE`)",
+        Source::File(_) | Source::Agent(_) => "",
+    };
+    here.notices.say(&format!(
+        "your key {} was declared compromised in version {} of the policy, and no admin can add it again: make another (`hangar key new`){named}, and run `hangar init` again",
+        entry.key, entry.since
+    ));
+    true
+}
+
+/// ` --worker KEY --grader KEY` for the keys of this machine that the policy does not know, and where those
+/// lie that were declared compromised: nobody can add them again.
+fn machine_options(store: &Store, dir: &Path) -> Result<(String, Vec<PathBuf>), Error> {
+    let (mut out, mut old) = (String::new(), Vec::new());
+    let members = &store.policy.newest().members;
     for role in [MachineRole::Worker, MachineRole::Grader] {
-        let key = MachineKey::load_or_create(dir, role)?;
+        let mut key = MachineKey::load_or_create(dir, role)?;
+        if members.compromised(&key.public().fingerprint()).is_some() {
+            old.extend(MachineKey::renew(dir, role, key.public())?);
+            key = MachineKey::load(dir, role)?;
+        }
         if holder(store.policy.newest(), key.public()).is_err() {
             let (option, text) = (role.file_name(), key.public().as_str());
             out = format!("{out} --{option} '{text}'");
         }
     }
-    Ok(out)
+    Ok((out, old))
 }

@@ -31,7 +31,8 @@ Examples:
 /// machine's worker and grader keys (and an age identity where your key cannot decrypt), and writes
 /// a commented hangar.toml tuned to the test framework that it finds. It says what to commit.
 ///
-/// Running it again changes nothing.
+/// Running it again changes nothing, unless keys of this machine were declared compromised since: then it
+/// makes new ones and says where the old ones lie.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct InitArgs {
@@ -149,6 +150,12 @@ fn text(report: &InitReport) -> String {
         out.push(format!("  your key    {}", escape::line(source)));
     }
     out.push(format!("  keys        {}", escape::line(&report.keys_dir)));
+    for path in &report.old_keys {
+        out.push(format!(
+            "  old key     {} (declared compromised; a new one was made)",
+            escape::line(path)
+        ));
+    }
     if report.age_identity_made {
         out.push(
             "              with an age identity for you, because your key cannot decrypt by itself"
