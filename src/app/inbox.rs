@@ -10,6 +10,7 @@ use crate::model::policy::Actor;
 use crate::model::task::State;
 use crate::store::Store;
 use crate::store::dossier::Dossier;
+use crate::store::policy::Tally;
 use crate::store::scan::TaskRefs;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -60,6 +61,8 @@ pub enum ItemKind {
     Contradiction,
     /// A version of the policy to sign.
     Policy,
+    /// One of several rival versions of the policy, of which holders of root keys keep one.
+    Rival,
     /// A task of yours that ended without an accepted result.
     Failed,
 }
@@ -89,7 +92,8 @@ pub fn inbox(here: &Here) -> Result<Inbox, Error> {
     }
     inbox.items.sort_by(|one, two| two.since.cmp(&one.since));
     let policy = of_policy(&store, inbox.person.as_ref())?;
-    inbox.items.splice(..0, policy);
+    let rivals = of_rivals(&store, inbox.person.as_ref())?;
+    inbox.items.splice(..0, rivals.into_iter().chain(policy));
     Ok(inbox)
 }
 
@@ -157,6 +161,40 @@ fn was_cancelled(dossier: &Dossier) -> bool {
         })
     });
     ending == Some(true)
+}
+
+/// One line for each side that could stand. Whoever has signed which one does waits for others.
+fn of_rivals(store: &Store, person: Option<&Principal>) -> Result<Vec<Item>, Error> {
+    let choices = super::policy::choices(&store.policy);
+    let ends = store.policy.ends().into_iter();
+    let mut holders = ends.flat_map(|end| &end.root.key).map(|key| &key.principal);
+    if choices.is_empty() || !person.is_none_or(|person| holders.any(|one| one == person)) {
+        return Ok(Vec::new());
+    }
+    let signed = |(_, needs): &(_, Vec<Tally>)| {
+        let mut needs = needs.iter();
+        needs.any(|need| person.is_some_and(|person| need.signed.contains(person)))
+    };
+    if store.proposals()?.iter().any(signed) {
+        return Ok(Vec::new());
+    }
+    let item = |choice: super::policy::Choice| {
+        let signed: Vec<_> = choice.signed.iter().map(Principal::as_str).collect();
+        Item {
+            kind: ItemKind::Rival,
+            task: None,
+            key: None,
+            title: format!(
+                "version {} by {} stands: {}",
+                choice.version,
+                signed.join(" and "),
+                choice.changes.join("; ")
+            ),
+            since: None,
+            command: format!("hangar policy resolve {}", choice.digest.short()),
+        }
+    };
+    Ok(choices.into_iter().map(item).collect())
 }
 
 fn of_policy(store: &Store, person: Option<&Principal>) -> Result<Vec<Item>, Error> {

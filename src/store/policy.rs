@@ -214,9 +214,26 @@ impl PolicyHistory {
     }
 
     /// Whether `end` is `digest`, or a version that rests on it.
-    pub(super) fn rests_on(&self, end: &Policy, digest: Digest) -> bool {
+    pub fn rests_on(&self, end: &Policy, digest: Digest) -> bool {
         let place = self.places.get(&digest);
         place.is_some_and(|place| self.path_of(end.reference.digest).contains(place))
+    }
+
+    /// Versions that rest on `digest`, itself not among them, and that may stand; by their numbers.
+    pub fn resting_on(&self, digest: Digest) -> Vec<&Policy> {
+        let Some(place) = self.places.get(&digest) else {
+            return Vec::new();
+        };
+        let ends = self.selection.ends.iter();
+        let above = ends.filter_map(|end| {
+            let path = fork::path(&self.all, *end);
+            let at = path.iter().position(|one| one == place)?;
+            Some(path[at + 1..].to_vec())
+        });
+        let places: BTreeSet<usize> = above.flatten().collect();
+        let mut found: Vec<&Policy> = places.iter().map(|at| &self.all[*at].policy).collect();
+        found.sort_by_key(|one| (one.reference.version, one.reference.digest));
+        found
     }
 
     fn path_of(&self, digest: Digest) -> Vec<usize> {

@@ -1,8 +1,10 @@
 //! What clones show of tasks while rival versions of the policy are undecided: the same everywhere, and
-//! nothing that counts because somebody made a rival.
+//! nothing that counts because somebody made a rival. And who is asked to decide.
 
+use super::cli_help::validate;
 use super::common::TestEnv;
 use super::common::hub::Team;
+use serde_json::Value;
 use std::path::Path;
 
 /// A person is added by somebody who knows of nothing else.
@@ -128,4 +130,62 @@ fn who_lost_rights_gets_none_back_by_making_a_rival() {
         .success();
     let shown = alice.json(&team.first, &["task", "show", &task]);
     assert_eq!(shown["title"], "Before");
+}
+
+fn rivals_in(inbox: &Value) -> Vec<(String, String)> {
+    let items = inbox["items"].as_array().unwrap().iter();
+    let own = items.filter(|item| item["kind"] == "rival");
+    let text = |item: &Value, name: &str| item[name].as_str().unwrap().to_owned();
+    own.map(|item| (text(item, "title"), text(item, "command")))
+        .collect()
+}
+
+#[test]
+fn who_can_decide_between_rivals_finds_them_in_the_inbox_with_their_later_versions() {
+    let team = Team::with("admin");
+    let (alice, bob) = (team.alice(), &team.bob);
+    add(alice, &team.first, "carol");
+    add(bob, &team.second, "dave");
+    add(bob, &team.second, "erin");
+    meet(&team);
+    for (env, dir) in team.sides() {
+        let page = env.json(dir, &["policy", "show"]);
+        validate("policy-show", &page);
+        let mut versions = page["rivals"][0]["versions"].as_array().unwrap().iter();
+        let bobs = versions.find(|one| one["signed"][0] == "bob").unwrap();
+        let later = &bobs["later"][0];
+        assert_eq!(
+            (&later["version"], &later["signed"][0]),
+            (&4.into(), &"bob".into())
+        );
+        assert!(later["changes"].to_string().contains("+ erin"), "{later}");
+        for page in [&["policy", "show"][..], &["sync"]] {
+            let ran = env.hangar(dir, page);
+            assert!(ran.stdout.contains("then version 4"), "{ran}");
+            assert!(ran.stdout.contains("+ erin (member)"), "{ran}");
+        }
+        let refused = env.hangar(dir, &["task", "new", "x", "--plain"]).exits(4);
+        assert!(refused.stderr.contains("with 1 later version"), "{refused}");
+    }
+    let inbox = |env: &TestEnv, dir: &Path| {
+        let inbox = env.json(dir, &["inbox"]);
+        validate("inbox", &inbox);
+        rivals_in(&inbox)
+    };
+    // bob, an admin without a root key, can't decide.
+    assert_eq!(inbox(bob, &team.second), []);
+    let found = inbox(alice, &team.first);
+    assert_eq!(found.len(), 2, "{found:?}");
+    let bobs = found
+        .iter()
+        .find(|(title, _)| title.contains("by bob"))
+        .unwrap();
+    for part in ["version 4 by bob", "+ dave", "+ erin"] {
+        assert!(bobs.0.contains(part), "{bobs:?}");
+    }
+    let typed: Vec<&str> = bobs.1.split(' ').skip(1).collect();
+    alice.hangar(&team.first, &typed).success();
+    assert_eq!(inbox(alice, &team.first), []);
+    team.sync();
+    assert_eq!(team.shows()[0]["version"], 5);
 }

@@ -30,6 +30,56 @@ pub struct RivalView {
     pub signed: Vec<Principal>,
     /// What it adds and removes against the version that it follows, one phrase each.
     pub changes: Vec<String>,
+    /// Later versions that rest on it, oldest first: they stand or fall with it.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub later: Vec<LaterView>,
+}
+
+/// A version that rests on a rival.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct LaterView {
+    /// Its number.
+    pub version: u64,
+    /// SHA-256 of its `members.toml`.
+    pub digest: Digest,
+    /// Who signed it.
+    pub signed: Vec<Principal>,
+    /// What it adds and removes against the version that it follows, one phrase each.
+    pub changes: Vec<String>,
+}
+
+/// What holders of root keys can choose.
+#[derive(Debug)]
+pub(in crate::app) struct Choice {
+    /// SHA-256 of the newest `members.toml` of one side: names that side in `hangar policy resolve`.
+    pub(in crate::app) digest: Digest,
+    /// Its number.
+    pub(in crate::app) version: u64,
+    /// Who signed the versions of that side.
+    pub(in crate::app) signed: BTreeSet<Principal>,
+    /// What they change, taken together.
+    pub(in crate::app) changes: Vec<String>,
+}
+
+/// The sides of which one is to stand; none where that is decided.
+pub(in crate::app) fn choices(policy: &PolicyHistory) -> Vec<Choice> {
+    if policy.rivals().is_empty() {
+        return Vec::new();
+    }
+    let shared = policy.newest();
+    let choice = |end: &Policy| {
+        let own = policy.resting_on(shared.reference.digest).into_iter();
+        let own = own.filter(|one| policy.rests_on(end, one.reference.digest));
+        Choice {
+            digest: end.reference.digest,
+            version: end.reference.version,
+            signed: own
+                .flat_map(|one| policy.signers(one.reference.digest))
+                .collect(),
+            changes: changes(shared, end, &|digest| policy.list(digest)),
+        }
+    };
+    policy.ends().into_iter().map(choice).collect()
 }
 
 /// A version that was set aside for a rival of it.
@@ -47,17 +97,31 @@ pub struct SetAsideView {
 
 /// Rival versions of a policy, for people and programs.
 pub(in crate::app) fn rivals(policy: &PolicyHistory) -> Vec<RivalsView> {
-    let view = |claim: &Claim| {
-        let of = policy.version(claim.digest);
-        let before = of.and_then(|of| policy.version(of.members.previous?));
-        RivalView {
-            version: claim.version,
-            digest: claim.digest,
-            signed: claim.signers.iter().cloned().collect(),
-            changes: before.zip(of).map_or_else(Vec::new, |(before, of)| {
-                changes(before, of, &|digest| policy.list(digest))
-            }),
-        }
+    let changed = |of: &Policy| {
+        let before = of
+            .members
+            .previous
+            .and_then(|before| policy.version(before));
+        before.map_or_else(Vec::new, |before| {
+            changes(before, of, &|digest| policy.list(digest))
+        })
+    };
+    let later = |of: &Policy| LaterView {
+        version: of.reference.version,
+        digest: of.reference.digest,
+        signed: policy.signers(of.reference.digest).into_iter().collect(),
+        changes: changed(of),
+    };
+    let view = |claim: &Claim| RivalView {
+        version: claim.version,
+        digest: claim.digest,
+        signed: claim.signers.iter().cloned().collect(),
+        changes: policy.version(claim.digest).map_or_else(Vec::new, changed),
+        later: policy
+            .resting_on(claim.digest)
+            .into_iter()
+            .map(later)
+            .collect(),
     };
     let all = policy.rivals().iter();
     all.map(|one| RivalsView {

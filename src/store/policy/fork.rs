@@ -6,6 +6,7 @@
 //! that were verified already, and gives the same answer whatever the order in which they came.
 
 use super::Version;
+use crate::base::words::count;
 use crate::model::digest::Digest;
 use crate::model::ids::Principal;
 use std::collections::BTreeSet;
@@ -29,6 +30,8 @@ pub struct Claim {
     pub version: u64,
     /// Who signed it.
     pub signers: BTreeSet<Principal>,
+    /// How many later versions rest on it.
+    pub later: usize,
 }
 
 impl fmt::Display for Rivals {
@@ -36,7 +39,11 @@ impl fmt::Display for Rivals {
         let one = |claim: &Claim| {
             let signers: Vec<_> = claim.signers.iter().map(Principal::as_str).collect();
             let digest = claim.digest.short();
-            format!("{digest}, signed by {}", signers.join(" and "))
+            let later = match claim.later {
+                0 => String::new(),
+                later => format!(", with {}", count(later, "later version", "later versions")),
+            };
+            format!("{digest}, signed by {}{later}", signers.join(" and "))
         };
         let all: Vec<_> = self.versions.iter().map(one).collect();
         let (after, version) = (self.after, self.after + 1);
@@ -146,7 +153,13 @@ fn rivals(all: &[Version], open: &[&Vec<usize>]) -> Vec<Rivals> {
     };
     let claim = |place: usize| {
         let version = &all[place];
+        let above = open.iter().filter_map(|path| {
+            let at = path.iter().position(|one| *one == place)?;
+            Some(&path[at + 1..])
+        });
+        let later: BTreeSet<&usize> = above.flatten().collect();
         Claim {
+            later: later.len(),
             digest: version.policy.reference.digest,
             version: version.policy.reference.version,
             signers: version.signers.clone(),

@@ -133,6 +133,14 @@ pub(in crate::cli::commands) fn rivals_text(rivals: &[RivalsView]) -> String {
             for change in &version.changes {
                 let _ = writeln!(out, "    {}", escape::line(change));
             }
+            for later in &version.later {
+                let (number, digest) = (later.version, later.digest.short());
+                let by = names(&later.signed);
+                let _ = writeln!(out, "    then version {number} ({digest}), signed by {by}");
+                for change in &later.changes {
+                    let _ = writeln!(out, "      {}", escape::line(change));
+                }
+            }
         }
     }
     if !rivals.is_empty() {
