@@ -321,6 +321,28 @@ fn what_may_be_signed_is_left_and_the_way_out_that_is_told_works_with_hooks() {
     }
 }
 
+/// What was never taken is no loss when it goes; what was is one, also when junk came between.
+#[test]
+fn junk_on_the_policy_that_was_removed_again_is_no_loss() {
+    let scene = Scene::new();
+    let (hub, first) = (&scene.hub, &scene.first);
+    let edit = ["policy", "edit", "--set", "max_rounds=4"];
+    hub.env.hangar(first, &edit).success();
+    hub.sync(first).success();
+    let head = scene.there(POLICY);
+    let before = scene.there(&format!("{POLICY}~1"));
+    for (back, what) in [(&head, None), (&before, Some("rolled-back"))] {
+        let junk = hub.stranger(Some(&head), "members.toml", "x");
+        scene.set(POLICY, &junk);
+        hub.sync(first).exits(1);
+        scene.set(POLICY, back);
+        let report = hub.sync(first).success().json();
+        let lost = report.get("losses").map(|all| all[0]["what"].as_str());
+        assert_eq!(lost.flatten(), what, "{report}");
+        assert_eq!(scene.there(POLICY), head);
+    }
+}
+
 /// A server whose hook came after the junk lets it go, and nothing else.
 #[test]
 fn a_server_with_a_hook_takes_what_replaces_junk() {

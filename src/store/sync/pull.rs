@@ -2,6 +2,7 @@
 
 use super::archives;
 use super::plan::{self, Relation, Sides, Step};
+use super::push::holds;
 use super::report::Report;
 use super::there::{self, Refs, There};
 use super::{Wanted, take, tracking};
@@ -14,7 +15,7 @@ use crate::store::layout::{Prefix, RefKind};
 use crate::store::policy::PolicyHistory;
 use crate::store::tasks::TaskHistory;
 use crate::store::{Error, Store, high_water, pins, policy, proposal, remotes};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Most refs of one fetch: what an argument list holds.
 const MANY: usize = 500;
@@ -120,6 +121,7 @@ pub(super) fn bring(
             sides.there = now;
         }
     }
+    let mut marks = None;
     for (_, name, sides) in &differing {
         if let (None, Some(before)) = (sides.there, sides.before)
             && archives::holds_there(&store, &place, name, before)?
@@ -128,8 +130,9 @@ pub(super) fn bring(
             forget(&store, &place, name, before)?;
             continue;
         }
+        let sides = as_taken(&store, name, *sides, &mut marks)?;
         // What has no history (a blob, say) is named when it can't be taken.
-        if let Ok(Some(loss)) = plan::loss(*sides, |one, two| relation(&store, one, two)) {
+        if let Ok(Some(loss)) = plan::loss(sides, |one, two| relation(&store, one, two)) {
             report.losses.insert(name.clone(), loss);
         }
     }
@@ -144,6 +147,39 @@ pub(super) fn bring(
     take::tasks(&store, &differing, report)?;
     archives::settle(&store, &archived, report)?;
     Ok(store)
+}
+
+/// The same ref, held against what this clone took of the remote: what it could not take, and somebody
+/// removed again since, is no loss. `marks` are read when they are needed.
+fn as_taken(
+    store: &Store,
+    name: &str,
+    sides: Sides,
+    marks: &mut Option<BTreeMap<String, ObjectId>>,
+) -> Result<Sides, Error> {
+    let (Some(here), Some(there), Some(before)) = (sides.here, sides.there, sides.before) else {
+        return Ok(sides);
+    };
+    if there == before || !store.repo.has_object(before) || holds(store, here, before) {
+        return Ok(sides);
+    }
+    let marks = match marks {
+        Some(marks) => marks,
+        None => marks.insert(high_water::marks(&store.repo, &store.layout)?),
+    };
+    // The ref may have been put back here as well.
+    let mark = marks.get(name).filter(|mark| store.repo.has_object(**mark));
+    let known = mark.copied().filter(|mark| holds(store, *mark, here));
+    let known = known.unwrap_or(here);
+    if holds(store, known, before) {
+        return Ok(sides);
+    }
+    // What is no commit shares nothing with it.
+    let base = store.repo.merge_base(known, before).unwrap_or_default();
+    Ok(Sides {
+        before: base,
+        ..sides
+    })
 }
 
 /// What the remote showed and has put into its archive is not what it shows any more.
