@@ -25,6 +25,13 @@ fn owed_log(dir: &Path) -> PathBuf {
     dir.join("owed.log")
 }
 
+/// Held while one of the files is changed: what another process adds meanwhile would be lost. Where there can
+/// be no lock, the files can't be written either.
+fn lock(dir: &Path) -> Option<files::Lock> {
+    files::create_private_dir(dir).ok()?;
+    files::lock(&dir.join("told.lock")).ok()
+}
+
 /// The lines of a file. One that a crash or a full disk tore is like none, and so is a file that is not
 /// there.
 fn lines(path: &Path) -> (Vec<String>, usize, bool) {
@@ -39,13 +46,12 @@ fn lines(path: &Path) -> (Vec<String>, usize, bool) {
 }
 
 /// Adds lines. A torn last line does not swallow the first of them.
-fn add(dir: &Path, path: &Path, new: &BTreeSet<String>, is_whole: bool) {
+fn add(path: &Path, new: &BTreeSet<String>, is_whole: bool) {
     let mut text = String::from(if is_whole { "" } else { "\n" });
     for line in new {
         text.push_str(line);
         text.push('\n');
     }
-    let _ = files::create_private_dir(dir);
     let _ = files::append(path, text.as_bytes(), 0o600);
 }
 
@@ -67,6 +73,7 @@ pub fn tell(dir: &Path, told: impl IntoIterator<Item = String>) {
     if new.is_empty() {
         return;
     }
+    let _lock = lock(dir);
     let path = told_log(dir);
     let (known, size, is_whole) = lines(&path);
     for line in &known {
@@ -75,7 +82,7 @@ pub fn tell(dir: &Path, told: impl IntoIterator<Item = String>) {
     if new.is_empty() {
         return;
     }
-    add(dir, &path, &new, is_whole);
+    add(&path, &new, is_whole);
     if size > MAX {
         let all = known.into_iter().chain(new);
         let _ = files::write_atomic(&path, compacted(all).as_bytes(), 0o600);
@@ -103,19 +110,27 @@ pub fn owed(dir: &Path) -> Vec<String> {
 
 /// These are left to be told. Where there is too much already, they are not kept.
 pub fn owe(dir: &Path, left: impl IntoIterator<Item = String>) {
+    let mut new: BTreeSet<String> = left.into_iter().collect();
+    if new.is_empty() {
+        return;
+    }
+    let _lock = lock(dir);
     let path = owed_log(dir);
     let (known, size, is_whole) = lines(&path);
-    let mut new: BTreeSet<String> = left.into_iter().collect();
     for line in &known {
         new.remove(line);
     }
     if size <= MAX && !new.is_empty() {
-        add(dir, &path, &new, is_whole);
+        add(&path, &new, is_whole);
     }
 }
 
 /// These are owed no more.
 pub fn settle(dir: &Path, settled: &BTreeSet<String>) {
+    if settled.is_empty() {
+        return;
+    }
+    let _lock = lock(dir);
     let mut all = owed(dir);
     let before = all.len();
     all.retain(|line| !settled.contains(line));
@@ -165,6 +180,25 @@ mod tests {
         assert!(size < MAX as u64, "{size}");
         let asked = set(&["compromised 2 key", "last", &line(0), &line(count - 1)]);
         assert_eq!(untold(dir.path(), asked), set(&[&line(0)]));
+    }
+
+    #[test]
+    fn what_several_leave_and_settle_at_once_is_lost_for_none() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path();
+        std::thread::scope(|scope| {
+            for own in ["a", "b", "c"] {
+                scope.spawn(move || {
+                    for number in 0..40 {
+                        let (kept, gone) =
+                            (format!("{own} {number}"), format!("{own} done {number}"));
+                        owe(path, set(&[&kept, &gone]));
+                        settle(path, &set(&[&gone]));
+                    }
+                });
+            }
+        });
+        assert_eq!(owed(path).len(), 120);
     }
 
     #[test]
