@@ -7,13 +7,18 @@ use crate::harness::lanes::{self, Lane};
 use crate::model::digest::Digest;
 use crate::model::lane::Role;
 use crate::model::manifest::Writer;
-use crate::model::task::{Flow, Task};
+use crate::model::task::Flow;
 use crate::store::dossier::Dossier;
 
-/// Refuses a test-first task that no two different harnesses can serve, before anything runs.
-pub fn check(host: &Host<'_>, task: &Task, next: &Next) -> Result<(), Error> {
-    match (task.flow, next) {
-        (Flow::TestFirst, Next::Write { .. }) => first_pair(host).map(drop),
+/// Refuses a task that no lane here can serve, or a test-first one that no two different harnesses can,
+/// before anything is claimed or runs.
+pub fn check(host: &Host<'_>, dossier: &Dossier, next: &Next) -> Result<(), Error> {
+    match (dossier.history.task.flow, next) {
+        (Flow::TestFirst, Next::Enqueue | Next::Write { .. }) => first_pair(host).map(drop),
+        (Flow::Plain, Next::Enqueue) => implementer_lane(host, dossier, None).map(drop),
+        (_, Next::Implement { manifest, .. }) => {
+            implementer_lane(host, dossier, *manifest).map(drop)
+        }
         _ => Ok(()),
     }
 }

@@ -94,3 +94,39 @@ fn no_agent_is_shown_a_key_or_the_repository_whatever_is_to_be_read() {
     // This one gets its turn, and leaves nothing.
     run(&extra).exits(7);
 }
+
+/// Where no agent program is configured, that is said before anybody holds the task.
+#[test]
+fn a_task_that_no_lane_serves_is_claimed_by_nobody() {
+    let place = Place::new();
+    let new = ["task", "new", "Plain", "--plain", "--key", "KAN-2"];
+    place.json("task-new", &new, 0);
+    let documents = |task: &str| {
+        let log = place.json("task-log", &["task", "log", task], 0);
+        log["documents"].as_array().unwrap().len()
+    };
+    place.refused(
+        &["run", "KAN-2"],
+        3,
+        "no lane is configured for the implementer",
+    );
+    assert_eq!(documents("KAN-2"), 1);
+    let enqueue = ["task", "enqueue", "KAN-2"];
+    place.env.hangar(&place.dir, &enqueue).success();
+    place.refused(
+        &["run", "KAN-2"],
+        3,
+        "no lane is configured for the implementer",
+    );
+    assert_eq!(documents("KAN-2"), 2);
+    // The same once tests of a person's own are approved.
+    place.seal();
+    place.approve();
+    let before = documents("KAN-1");
+    place.refused(
+        &["run", "KAN-1"],
+        3,
+        "no lane is configured for the implementer",
+    );
+    assert_eq!(documents("KAN-1"), before);
+}

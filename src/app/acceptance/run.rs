@@ -132,17 +132,16 @@ pub fn run(
     let dossier = store.dossier_of(history)?;
     let config = here.config_at(&store.repo, dossier.history.task.base)?;
     // Before anything is signed: a task that can't be served here stays as it is.
-    let next = match stage::next_now(&store, &dossier) {
-        Next::Enqueue => Next::Write {
-            version: 1,
-            previous: None,
-            reasons: Vec::new(),
-        },
-        other => other,
-    };
-    flow::pairing::check(&host, &dossier.history.task, &next)?;
+    let next = stage::next_now(&store, &dossier);
+    let begins = |until: Stage| next.stage().is_none_or(|stage| stage <= until);
+    if until.is_none_or(begins) {
+        flow::pairing::check(&host, &dossier, &next)?;
+    }
     if let Some(config) = config
-        && matches!(next, Next::Write { .. } | Next::Implement { .. })
+        && matches!(
+            next,
+            Next::Enqueue | Next::Write { .. } | Next::Implement { .. }
+        )
     {
         flow::delivery::preflight(&store, &dossier.history.task, &config.deliver.branch)?;
     }
