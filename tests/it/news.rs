@@ -291,6 +291,29 @@ fn of_two_deliveries_at_once_each_clone_is_told_once_which_one_stands() {
     let text = log.to_string();
     assert!(!text.contains(&format!("stands (event {lost})")), "{text}");
     assert!(!text.contains(&format!("time (event {lost})")), "{text}");
+    // Whose delivery gave way has their own result on the branch, which is no step after the other.
+    let branch = format!("refs/heads/hangar/{}", &task[..8]);
+    let sheets = [(&first, &second), (&second, &first)].map(|(dir, other)| {
+        hub.env
+            .git(dir, &["fetch", "-q", other.to_str().unwrap(), &branch]);
+        hub.env.hangar(dir, &["verify", &task])
+    });
+    let other = |ran: &Ran| {
+        ran.stdout
+            .contains("which does not rest on the recorded result")
+    };
+    assert_eq!(
+        sheets.iter().filter(|ran| other(ran)).count(),
+        1,
+        "{}{}",
+        sheets[0],
+        sheets[1]
+    );
+    assert!(
+        !sheets.iter().any(|ran| ran.stdout.contains("has moved on")),
+        "{}",
+        sheets[0]
+    );
     // Whatever else comes for the task, it is not told again.
     let name = format!("refs/hangar/runs/{task}");
     hub.env.git(&first, &["update-ref", "-d", &name]);

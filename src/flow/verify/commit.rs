@@ -107,6 +107,21 @@ fn branch(case: &Case<'_>, delivery: &Delivery, sheet: &mut Sheet) -> Result<Str
     };
     Ok(match tip {
         Some(tip) if tip == delivery.commit => format!("{name} is there"),
+        // Of two clones that delivered at once, one has its own result there.
+        Some(tip)
+            if !case
+                .store
+                .repo
+                .is_ancestor(delivery.commit, tip)
+                .unwrap_or(true) =>
+        {
+            sheet.note(format!(
+                "{name} holds {} here, which does not rest on the recorded result {}; what is verified is the recorded one",
+                tip.short(),
+                delivery.commit.short()
+            ));
+            format!("{name} holds something else here")
+        }
         Some(tip) => {
             sheet.note(format!(
                 "{name} has moved on to {}; what is verified is the recorded result",
