@@ -72,6 +72,9 @@ pub struct SyncView {
     /// What came and was not applied.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub not_applied: Vec<NotAppliedView>,
+    /// What the remote shows at names that nothing here has, and that can't be taken: it keeps nothing back.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub left_alone: Vec<NotAppliedView>,
     /// Commits that came, hold nothing and join nothing; they mean nothing.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub empty: Vec<EmptyView>,
@@ -154,6 +157,16 @@ pub struct NotAppliedView {
     /// The document, where an admin can let it count all the same (`hangar policy adopt`).
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub adopt: Option<Digest>,
+    /// What it is remembered as when it was named, where that is not by its event.
+    #[serde(skip)]
+    told_as: Option<String>,
+}
+
+impl NotAppliedView {
+    /// Whether it is a ref of the remote of which there is nothing here.
+    pub const fn is_absent(&self) -> bool {
+        self.told_as.is_some()
+    }
 }
 
 /// Why something has no effect.
@@ -199,7 +212,9 @@ pub fn sync(here: &Here, remote: Option<&str>, prefix: Option<Prefix>) -> Result
     }
     tell_of_compromise(here, &store);
     tell_news(here, &store, &report);
+    let absent = std::mem::take(&mut report.absent);
     let mut view = view(&store, report);
+    telling::absent(&store, absent, &mut view);
     telling::all(&store, &mut view);
     view.readers = readers;
     if !known.contains(&store.policy.newest().reference.digest) {
@@ -417,6 +432,7 @@ fn view(store: &Store, report: Report) -> SyncView {
         joined: report.joined.into_iter().collect(),
         pushed: report.pushed.into_iter().collect(),
         not_applied: report.not_applied.into_iter().map(not_applied).collect(),
+        left_alone: Vec::new(),
         empty: empty.collect(),
         unknown: report.unknown.into_iter().collect(),
         policy: Vec::new(),
@@ -467,6 +483,7 @@ fn not_applied(one: NotApplied) -> NotAppliedView {
         event: None,
         why: String::new(),
         adopt: None,
+        told_as: None,
     };
     match one {
         NotApplied::Ref { name, why } => NotAppliedView {

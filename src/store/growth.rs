@@ -175,16 +175,22 @@ impl<'a> Apart<'a> {
 /// Whether what somebody put in place of a ref of ours can be replaced by `here`: it holds nothing that
 /// looks like a document of ours beside what `here` reaches. Where that can't be known, it can't.
 pub(super) fn is_junk(repo: &Repository, here: ObjectId, there: ObjectId) -> bool {
-    gives_way(repo, here, there, false)
+    gives_way(repo, Some(here), there, false)
 }
 
 /// The same for a server, which does not know whether `new` comes from an honest clone: there an archive
 /// that holds a task is none either, whose documents `new` may reach and not list.
 pub(super) fn is_junk_here(repo: &Repository, old: ObjectId, new: ObjectId) -> bool {
-    gives_way(repo, new, old, true)
+    gives_way(repo, Some(new), old, true)
 }
 
-fn gives_way(repo: &Repository, here: ObjectId, there: ObjectId, archives: bool) -> bool {
+/// Whether what somebody put at a name that nothing here has holds nothing that looks like a document of
+/// ours, nor an archive.
+pub(super) fn holds_nothing(repo: &Repository, there: ObjectId) -> bool {
+    gives_way(repo, None, there, true)
+}
+
+fn gives_way(repo: &Repository, here: Option<ObjectId>, there: ObjectId, archives: bool) -> bool {
     if !repo.has_object(there) {
         return false;
     }
@@ -201,11 +207,14 @@ fn gives_way(repo: &Repository, here: ObjectId, there: ObjectId, archives: bool)
 /// is no junk.
 fn only_junk(
     repo: &Repository,
-    here: ObjectId,
+    here: Option<ObjectId>,
     there: ObjectId,
     (most, archives): (usize, bool),
 ) -> Result<bool, Error> {
-    let known = reach(repo, here)?;
+    let known = match here {
+        Some(here) => reach(repo, here)?,
+        None => BTreeSet::new(),
+    };
     if known.contains(&there) {
         return Ok(false);
     }
@@ -283,7 +292,7 @@ mod tests {
         let (_dir, repo) = repository();
         let base = commit(&repo, &["event.toml", "event.sig"], &[]);
         let here = commit(&repo, &["run.toml", "run.sig"], &[base]);
-        let only = |there, most| only_junk(&repo, here, there, (most, false)).unwrap();
+        let only = |there, most| only_junk(&repo, Some(here), there, (most, false)).unwrap();
         let tail = |from| (0..5).fold(from, |at, _| commit(&repo, &[], &[at]));
         let signed = commit(&repo, &["grade.toml", "grade.sig"], &[base]);
         let over_document = tail(signed);
@@ -311,6 +320,8 @@ mod tests {
         ] {
             let there = commit(&repo, files, &[here]);
             assert_eq!(is_junk(&repo, here, there), junk, "{files:?}");
+            let alone = commit(&repo, files, &[]);
+            assert_eq!(holds_nothing(&repo, alone), junk, "{files:?}");
         }
     }
 

@@ -181,11 +181,16 @@ fn a_branch_on_a_ref_that_nobody_has_is_taken_by_nobody() {
         scene.set(part, &branch);
     }
     for dir in [&scene.first, &scene.second, &third] {
-        let report = scene.hub.sync(dir).exits(1).json();
-        let left = report["not_applied"].as_array().unwrap().iter();
-        let left: Vec<_> = left.map(|one| one["ref"].as_str().unwrap()).collect();
-        for part in &parts {
-            assert!(left.contains(&part.as_str()), "{part}: {report}");
+        // Nothing that may be signed: it is noted, now and later, and nothing failed.
+        for _ in 0..2 {
+            let report = scene.hub.sync(dir).success().json();
+            validate("sync", &report);
+            let left = report["left_alone"].as_array().unwrap().iter();
+            let left: Vec<_> = left.map(|one| one["ref"].as_str().unwrap()).collect();
+            for part in &parts {
+                assert!(left.contains(&part.as_str()), "{part}: {report}");
+            }
+            assert_eq!(report["whole"], true);
         }
         let held = scene.hub.env.git(
             dir,
@@ -195,9 +200,64 @@ fn a_branch_on_a_ref_that_nobody_has_is_taken_by_nobody() {
         scene.hub.env.hangar(dir, &["verify", "--all"]).success();
         // The rest goes on.
         scene.hub.edit(dir, &scene.task, "Later");
-        scene.hub.sync(dir);
+        scene.hub.sync(dir).success();
     }
     assert_eq!(scene.hub.show(&third, &scene.task)["title"], "Later");
+    let ran = scene.hub.env.hangar(&third, &["sync"]).success();
+    for part in &parts {
+        let line = format!("left alone {part}: ");
+        assert!(ran.stdout.contains(&line), "{ran}");
+    }
+    // The way out that is told, for one after the other.
+    for _ in &parts {
+        let ran = scene.hub.env.hangar(&third, &["sync"]).success();
+        let mut told = ran.stdout.split('`');
+        let told = told.find(|one| one.starts_with("git push")).unwrap();
+        let words: Vec<_> = told.split(' ').skip(1).collect();
+        scene.hub.env.git(&third, &words);
+    }
+    let ran = scene.hub.env.hangar(&third, &["sync"]).success();
+    assert!(ran.stdout.starts_with("up to date"), "{ran}");
+}
+
+/// What may be signed is named where it is seen first, and noted later: it keeps nobody's sync from success
+/// for ever.
+#[test]
+fn what_may_be_signed_at_a_name_that_nobody_has_fails_one_sync_of_each_clone() {
+    let scene = Scene::new();
+    let other = "b".repeat(52);
+    let document = scene.hub.stranger(None, "run.toml", "x");
+    let event = scene.hub.stranger(None, "event.toml", "x");
+    let names = [format!("refs/hangar/runs/{other}"), task_ref(&other)];
+    for (name, object) in names.iter().zip([&document, &event]) {
+        scene.set(name, object);
+    }
+    for dir in [&scene.first, &scene.second] {
+        let report = scene.hub.sync(dir).exits(1).json();
+        let named = report["not_applied"].as_array().unwrap().iter();
+        let mut named: Vec<_> = named.map(|one| one["ref"].as_str().unwrap()).collect();
+        named.sort_unstable();
+        assert_eq!(named, names, "{report}");
+        for _ in 0..2 {
+            let again = scene.hub.env.hangar(dir, &["sync"]).success();
+            for name in &names {
+                assert!(
+                    again.stdout.contains(&format!("left alone {name}: ")),
+                    "{again}"
+                );
+            }
+            assert!(
+                again
+                    .stdout
+                    .contains("git push --no-verify origin --delete"),
+                "{again}"
+            );
+        }
+    }
+    // Something else there is news again.
+    scene.set(&names[1], &scene.hub.stranger(None, "event.toml", "y"));
+    scene.hub.sync(&scene.first).exits(1);
+    scene.hub.sync(&scene.first).success();
 }
 
 #[test]

@@ -7,7 +7,7 @@ use crate::base::words::count;
 use crate::git::{Repository, shown_remote};
 use crate::model::digest::Digest;
 use crate::store::dossier::Dossier;
-use crate::store::sync::Report;
+use crate::store::sync::{Absent, Report};
 use crate::store::{Store, told};
 use std::collections::BTreeSet;
 
@@ -17,9 +17,40 @@ const NAMED: usize = 3;
 /// What a refused change is remembered as when it was named. Everything else comes up once, or in every
 /// sync until it is mended.
 fn key(one: &NotAppliedView) -> Option<String> {
+    if one.told_as.is_some() {
+        return one.told_as.clone();
+    }
     let event = one.event.filter(|_| one.kind == NotAppliedKind::Refused)?;
     let why = Digest::of(one.why.as_bytes());
     Some(format!("{}{event} {why}", told::REFUSED))
+}
+
+/// What the remote shows at names that nothing here has keeps nothing back. What may be a document came
+/// and has no effect, when it is seen first; it is left alone, and noted, when it was named, and so is at
+/// once what is none.
+pub(super) fn absent(store: &Store, absent: Vec<Absent>, view: &mut SyncView) {
+    let keyed = absent.into_iter().map(|one| {
+        let mut view = not_applied(one.what);
+        let text = format!("{:?} {:?} {}", view.name, one.object, view.why);
+        let key = format!(
+            "{}alone {}",
+            told::REFUSED,
+            Digest::of(text.as_bytes()).hex()
+        );
+        view.told_as = Some(key);
+        (one.object, view)
+    });
+    let keyed: Vec<_> = keyed.collect();
+    let keys = keyed.iter().filter_map(|(_, one)| key(one));
+    let new = told::untold(&store.repo.hangar_dir(), keys);
+    for (object, one) in keyed {
+        let is_new = key(&one).is_some_and(|key| new.contains(&key));
+        if is_new && !object.is_some_and(|object| store.holds_nothing(object)) {
+            view.not_applied.push(one);
+        } else {
+            view.left_alone.push(one);
+        }
+    }
 }
 
 /// Leaves out what was named before: it comes up with whatever comes for its task.
@@ -101,7 +132,8 @@ pub fn shown(here: &Here, view: &SyncView) {
     let Ok(repo) = here.repository() else {
         return;
     };
-    told::tell(&repo.hangar_dir(), view.not_applied.iter().filter_map(key));
+    let named = view.not_applied.iter().chain(&view.left_alone);
+    told::tell(&repo.hangar_dir(), named.filter_map(key));
     told::settle(
         &repo.hangar_dir(),
         &view.not_applied.iter().filter_map(line).collect(),

@@ -27,9 +27,10 @@ Examples:
 /// remote, else origin. Nothing asks for a password. Before the first push to a remote that anyone can
 /// read, that is said once.
 ///
-/// Exit 1 when something that came has no effect here (each is named, a refused change once; what
-/// other commands that fetched had no room to name is named here), 7 when the remote could not be
-/// reached or written to, 4 while rival versions of the policy are undecided.
+/// Exit 1 when something that came has no effect here (each is named; a refused change once, and so is what
+/// can't be taken of a name that nothing here has; what other commands that fetched had no room to name is
+/// named here), or a move to another prefix was not done as a whole; 7 when the remote could not be reached or
+/// written to, 4 while rival versions of the policy are undecided.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct SyncArgs {
@@ -53,7 +54,8 @@ pub(super) fn run(context: &Context, args: &SyncArgs) -> Result<ExitStatus, CliE
         }
         error => error.into(),
     })?;
-    let status = match (&view.not_pushed, view.not_applied.is_empty()) {
+    let all = view.not_applied.is_empty() && view.stayed.is_none() && view.not_moved.is_none();
+    let status = match (&view.not_pushed, all) {
         _ if !view.rivals.is_empty() => ExitStatus::Refused,
         (Some(_), _) => ExitStatus::Trouble,
         (None, whole) => ExitStatus::answer(whole),
@@ -101,6 +103,7 @@ fn text(view: &SyncView) -> String {
     lines.extend(view.losses.iter().map(|one| loss(view, one)));
     lines.extend(view.not_applied.iter().map(not_applied));
     lines.extend(adopt(view));
+    lines.extend(left_alone(view));
     lines.extend(view.empty.iter().map(|one| {
         let (name, commit) = (escape::line(&one.name), one.commit.short());
         format!("skipped    {name}: commit {commit} is empty and joins nothing")
@@ -166,17 +169,47 @@ fn moved(view: &SyncView) -> Vec<String> {
 fn barred(view: &SyncView, name: &str) -> Vec<String> {
     let why = format!("what {} has in place of it can't be taken", view.remote);
     let mut lines = not_pushed(view, &why);
+    lines.extend(ways_out(view, name, true));
+    lines
+}
+
+/// What can be done about what stands in the place of a ref there.
+fn ways_out(view: &SyncView, name: &str, signed: bool) -> Vec<String> {
+    let mut lines = Vec::new();
     // The remote may keep its refs below another prefix than this clone.
     let mut all = Prefix::ALL.into_iter();
     let own = all.find_map(|prefix| name.strip_prefix(prefix.as_str()));
     let remote = escape::line(&view.remote);
     let full = format!("{}{}", view.prefix, escape::line(own.unwrap_or(name)));
-    lines.push(format!(
+    if signed {
+        lines.push(format!(
         "hint: it may hold something signed, so look at it first: `git fetch {remote} {full}`, then `git log -p FETCH_HEAD`"
     ));
+    }
     lines.push(format!(
         "hint: where it is nobody's, whoever may write there takes it away (hangar's hooks let no ref go): `git push --no-verify {remote} --delete {full}`, then `hangar sync`"
     ));
+    lines
+}
+
+/// What the remote shows at names that nothing here has: what can't be taken, and what was named before.
+fn left_alone(view: &SyncView) -> Vec<String> {
+    let new = view.not_applied.iter();
+    let new: Vec<_> = new.filter(|one| one.is_absent()).collect();
+    let mut lines = Vec::new();
+    for one in view.left_alone.iter().take(SHOWN) {
+        let name = escape::line(one.name.as_deref().unwrap_or_default());
+        lines.push(format!("left alone {name}: {}", escape::line(&one.why)));
+    }
+    if view.left_alone.len() > SHOWN {
+        lines.push(format!("  and {} more", view.left_alone.len() - SHOWN));
+    }
+    let first = new.first().copied().or(view.left_alone.first());
+    if let Some(name) = first.and_then(|one| one.name.as_deref()) {
+        let keeps = "hint: nothing here has a ref of that name, so it keeps nothing back";
+        lines.push(keeps.to_owned());
+        lines.extend(ways_out(view, name, !new.is_empty()));
+    }
     lines
 }
 

@@ -22,7 +22,7 @@ mod there;
 pub use plan::Loss;
 use push::Pushed;
 pub(super) use push::is_race;
-pub use report::{NotApplied, NotPushed, Report};
+pub use report::{Absent, NotApplied, NotPushed, Report};
 pub use there::{Offer, offered};
 
 use super::layout::{Layout, Prefix};
@@ -65,6 +65,12 @@ impl Wanted<'_> {
 
 /// Brings both sides to the same state.
 pub fn sync(store: Store, wanted: &Wanted<'_>) -> Result<(Store, Report), Error> {
+    let (store, mut report) = rounds(store, wanted)?;
+    report.part(&store)?;
+    Ok((store, report))
+}
+
+fn rounds(store: Store, wanted: &Wanted<'_>) -> Result<(Store, Report), Error> {
     let mut report = Report::new(wanted.remote);
     let mut store = store;
     let mut last = None;

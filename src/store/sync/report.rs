@@ -1,13 +1,14 @@
 //! What a sync did and what it could not do.
 
 use super::plan::Loss;
+use super::tracking;
 use crate::git::RemoteTrouble;
 use crate::model::digest::Digest;
 use crate::model::ids::TaskId;
 use crate::model::object_id::ObjectId;
-use crate::store::Error;
 use crate::store::layout::Prefix;
 use crate::store::tasks::Fault;
+use crate::store::{Error, Store, growth};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What a sync did. Every name is a full local ref name.
@@ -29,6 +30,8 @@ pub struct Report {
     pub losses: BTreeMap<String, Loss>,
     /// What was not applied.
     pub not_applied: Vec<NotApplied>,
+    /// What could not be taken of names that nothing here has: it keeps nothing else back.
+    pub absent: Vec<Absent>,
     /// Refs under the prefix that this version does not know. They are left alone.
     pub unknown: BTreeSet<String>,
     /// Empty commits that came and are no joins, each with its ref. They mean nothing.
@@ -112,6 +115,32 @@ pub enum NotApplied {
     },
 }
 
+/// A ref of the remote that can't be taken, and of which there is nothing here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Absent {
+    /// Its name, and why.
+    pub what: NotApplied,
+    /// What the remote shows, where it could be fetched.
+    pub object: Option<ObjectId>,
+}
+
+impl NotApplied {
+    /// The ref, where a whole one was left.
+    pub fn ref_name(&self) -> Option<&str> {
+        match self {
+            Self::Ref { name, .. } | Self::Pending { name } => Some(name),
+            _ => None,
+        }
+    }
+}
+
+impl Store {
+    /// Whether an object that a remote shows holds nothing that may be a document of ours.
+    pub fn holds_nothing(&self, object: ObjectId) -> bool {
+        growth::holds_nothing(&self.repo, object)
+    }
+}
+
 impl Report {
     pub(super) fn new(remote: &str) -> Self {
         Self {
@@ -147,12 +176,29 @@ impl Report {
         self.losses.insert(name.to_owned(), Loss::Replaced);
     }
 
+    /// Parts what keeps something back from what does not, at the end of a sync.
+    pub(super) fn part(&mut self, store: &Store) -> Result<(), Error> {
+        let place = tracking(&self.remote);
+        for one in std::mem::take(&mut self.not_applied) {
+            let own = match one.ref_name() {
+                Some(name) if store.repo.read_ref(name)?.is_none() => store.layout.own(name),
+                _ => None,
+            };
+            match own {
+                Some(own) => {
+                    let object = store.repo.read_ref(&format!("{place}{own}"))?;
+                    self.absent.push(Absent { what: one, object });
+                }
+                None => self.not_applied.push(one),
+            }
+        }
+        Ok(())
+    }
+
     /// Whether a ref of the remote is left as it is because it could not be taken.
     pub(super) fn leaves(&self, name: &str) -> bool {
-        self.not_applied.iter().any(|one| match one {
-            NotApplied::Ref { name: own, .. } | NotApplied::Pending { name: own } => own == name,
-            _ => false,
-        })
+        let mut all = self.not_applied.iter();
+        all.any(|one| one.ref_name() == Some(name))
     }
 
     /// Whether both sides hold the same and everything that came has its effect.
