@@ -459,6 +459,9 @@ fn refused(store: &Store, report: &Report) -> Vec<String> {
         );
         return remedies;
     }
+    if let Some(way) = lost::in_the_way(report) {
+        return vec![way];
+    }
     let prefix = report.prefix.unwrap_or(Prefix::Hangar);
     let mut remedies = vec![format!(
         "ask whoever runs the remote for the right to push {}*; until then this clone can only read it",

@@ -283,6 +283,52 @@ fn a_repository_may_begin_below_branches_and_a_branch_in_the_way_is_named() {
     );
     assert_eq!(env.git(&dir, &["for-each-ref"]), before);
     env.hangar(&dir, &["task", "list"]).success();
+    // The way out that is told.
+    let told = typed(&ran.stderr, "git branch");
+    let told = told.replace("NEWNAME", "mine");
+    env.git(&dir, &told.split(' ').skip(1).collect::<Vec<_>>());
+    env.hangar(&dir, &["init", "--prefix", "branches"])
+        .success();
+}
+
+/// The command in backticks that begins so.
+fn typed(text: &str, word: &str) -> String {
+    let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut quoted = flat.split('`').skip(1).step_by(2);
+    let own = quoted.find(|one| one.starts_with(word));
+    own.unwrap_or_else(|| panic!("{text}")).to_owned()
+}
+
+#[test]
+fn a_ref_in_the_way_of_others_goes_by_the_command_that_is_told() {
+    let env = TestEnv::new();
+    let dir = env.ready("repo");
+    // Hooks of hangar let no such ref go.
+    env.hangar_found(&dir, &["init", "--hooks"]).success();
+    let unhooked = ["-c", "core.hooksPath=/dev/null", "update-ref"];
+    let set = [&unhooked[..], &["refs/hangar/tasks", "HEAD"]].concat();
+    env.git(&dir, &set);
+    let new = ["task", "new", "x", "--plain"];
+    let ran = env.hangar(&dir, &new).exits(4);
+    assert!(ran.stderr.contains("refs/hangar/tasks exists"), "{ran}");
+    assert!(!ran.stderr.contains("deliver.branch"), "{ran}");
+    let told = typed(&ran.stderr, "git -c");
+    let words: Vec<_> = told.split(' ').skip(1).collect();
+    env.git_said(&dir, &words).done();
+    env.hangar(&dir, &new).success();
+    // The same on a remote.
+    let (hub, first) = Hub::new();
+    hub.task(&first, "Shared");
+    hub.env.git(&hub.bare, &["branch", "hangar-state", "main"]);
+    let there = ["sync", "--prefix", "branches"];
+    hub.env.hangar(&first, &["sync"]).success();
+    let ran = hub.env.hangar(&first, &there).exits(7);
+    assert!(!ran.stdout.contains("the right to push"), "{ran}");
+    let told = typed(&ran.stdout, "git push");
+    hub.env
+        .git(&first, &told.split(' ').skip(1).collect::<Vec<_>>());
+    hub.env.hangar(&first, &there).success();
+    assert_eq!(state(&hub.env, &hub.bare, "refs/hangar/"), [""; 0]);
 }
 
 /// The remote keeps branches, one clone the usual refs, the other branches as well.

@@ -3,10 +3,32 @@
 
 use crate::app::here::shell_word;
 use crate::base::words::word;
+use crate::git::shown_remote;
 use crate::model::digest::Digest;
 use crate::store::Store;
 use crate::store::sync::{Report, tracking};
 use std::collections::BTreeSet;
+use std::path::Path;
+
+/// What helps where a branch, or another ref that is none of hangar's, is in the way of a name: git keeps refs
+/// as files and folders.
+pub(super) fn in_the_way(report: &Report) -> Option<String> {
+    let why = &report.not_pushed.as_ref()?.why;
+    let before = why
+        .split("' exists; cannot create '")
+        .next()
+        .filter(|one| one.len() < why.len())?;
+    let name = before.rsplit('\'').next()?;
+    // Anybody who runs a remote can say anything.
+    if !name.starts_with("refs/") || name.contains(char::is_whitespace) {
+        return None;
+    }
+    let remote = shell_word(Path::new(&shown_remote(&report.remote)));
+    let name = shell_word(Path::new(name));
+    Some(format!(
+        "{name} there is in the way of refs of hangar: rename it or take it away (`git push --no-verify {remote} --delete {name}`), then `hangar sync` again"
+    ))
+}
 
 /// What helps; nothing where it was refused for something else.
 pub(super) fn remedies(store: &Store, report: &Report) -> Vec<String> {

@@ -1,7 +1,10 @@
+use crate::app::here::shell_word;
 use crate::app::remote;
 use crate::base::process;
 use crate::cli::{CliError, ExitStatus};
 use crate::git::Error;
+use crate::store::layout::Prefix;
+use std::path::Path;
 
 impl From<Error> for CliError {
     fn from(error: Error) -> Self {
@@ -37,9 +40,13 @@ impl From<Error> for CliError {
             }
             Error::Busy { .. } => Self::of(ExitStatus::Held, error)
                 .hint("run the command again when the other process has ended"),
-            Error::NameTaken { .. } => Self::of(ExitStatus::Refused, error).hint(
-                "rename the branch that is in the way, or change `deliver.branch` in hangar.toml",
-            ),
+            Error::NameTaken {
+                ref name,
+                ref other,
+            } => {
+                let hint = in_the_way(name, other);
+                Self::of(ExitStatus::Refused, error).hint(hint)
+            }
             Error::CheckedOut { .. } => {
                 Self::of(ExitStatus::Refused, error).hint("switch that work tree to another branch")
             }
@@ -50,6 +57,27 @@ impl From<Error> for CliError {
                 let helps = remote::remedies(trouble).into_iter();
                 helps.fold(Self::of(ExitStatus::Trouble, error), Self::hint)
             }
+        }
+    }
+}
+
+/// What moves the ref `other` out of the way of `name`.
+fn in_the_way(name: &str, other: &str) -> String {
+    let ours = Prefix::ALL
+        .iter()
+        .any(|prefix| name.starts_with(prefix.as_str()));
+    let word = shell_word(Path::new(other));
+    match other.strip_prefix("refs/heads/") {
+        Some(branch) if ours => {
+            let branch = shell_word(Path::new(branch));
+            format!("rename the branch that is in the way: `git branch -m {branch} NEWNAME`")
+        }
+        // Hooks of hangar let no ref below its prefix go.
+        _ if ours => format!(
+            "it is no ref of hangar: look at it (`git show {word}`); where nobody needs it, take it away: `git -c core.hooksPath=/dev/null update-ref -d {word}`"
+        ),
+        _ => {
+            "rename the branch that is in the way, or change `deliver.branch` in hangar.toml".into()
         }
     }
 }
