@@ -331,6 +331,33 @@ fn a_ref_in_the_way_of_others_goes_by_the_command_that_is_told() {
     assert_eq!(state(&hub.env, &hub.bare, "refs/hangar/"), [""; 0]);
 }
 
+#[test]
+fn what_stands_in_the_new_place_of_one_ref_keeps_all_where_they_are() {
+    let (hub, first) = Hub::new();
+    let env = &hub.env;
+    let task = hub.task(&first, "Shared");
+    hub.task(&first, "Other");
+    hub.sync(&first).success();
+    let before = state(env, &hub.bare, "refs/hangar/");
+    let name = format!("{BRANCHES}tasks/{task}");
+    let signed = hub.stranger(None, "event.toml", "x");
+    env.git(&hub.bare, &["update-ref", &name, &signed]);
+    let there = ["sync", "--prefix", "branches"];
+    let ran = env.hangar(&first, &there).exits(1);
+    assert!(ran.stdout.contains("nothing was moved"), "{ran}");
+    assert_eq!(state(env, &hub.bare, "refs/hangar/"), before);
+    assert_eq!(state(env, &hub.bare, BRANCHES).len(), 1);
+    let told = typed(&ran.stdout, "git push");
+    env.git(&first, &told.split(' ').skip(1).collect::<Vec<_>>());
+    // A branch without any document gives way.
+    let main = env.git(&hub.bare, &["rev-parse", "main"]);
+    env.git(&hub.bare, &["update-ref", &name, &main]);
+    let moved = env.json(&first, &there);
+    assert_eq!(moved["moved"], before.len());
+    assert_eq!(state(env, &hub.bare, BRANCHES), before);
+    assert_eq!(state(env, &hub.bare, "refs/hangar/"), [""; 0]);
+}
+
 /// The remote keeps branches, one clone the usual refs, the other branches as well.
 #[test]
 fn tasks_are_archived_through_a_remote_below_the_other_prefix() {

@@ -156,7 +156,11 @@ fn moved(view: &SyncView) -> Vec<String> {
     let stayed = view.stayed.map(|stayed| {
         let refs = count(stayed, "ref stays", "refs stay");
         let remote = escape::line(&view.remote);
-        format!("{refs} below the old prefix on {remote}: they can't be taken")
+        let old = Prefix::ALL.into_iter().find(|one| one.as_str() != view.prefix);
+        let old = old.map_or("", Prefix::as_str);
+        format!(
+            "{refs} below the old prefix on {remote}: they can't be taken\nhint: `git ls-remote {remote} '{old}*'` lists them; those that nobody needs are taken away there: `git push --no-verify {remote} --delete NAME`"
+        )
     });
     let not = view.not_moved.as_ref().map(|why| {
         let word = paint(Label::Bad, "not moved");

@@ -14,7 +14,7 @@ use super::{Wanted, plan};
 use crate::git::{self, Expected, Lease, PushOutcome};
 use crate::model::object_id::ObjectId;
 use crate::store::layout::{Prefix, RefKind};
-use crate::store::{Error, Store, archive, remotes};
+use crate::store::{Error, Store, archive, growth, remotes};
 
 /// What to push, one step after the other.
 #[derive(Default)]
@@ -29,6 +29,8 @@ struct Move {
     gone: Vec<Lease>,
     /// Old refs that could not be taken.
     stays: usize,
+    /// What is in the way below the new prefix, by its name there.
+    barred: Option<String>,
 }
 
 impl Move {
@@ -54,6 +56,14 @@ pub(super) fn move_there(
     }
     let plan = plan_of(store, wanted, &there, to)?;
     let count = plan.gone.len() + plan.policy_gone.len();
+    if let Some(name) = &plan.barred {
+        // A state in two halves is worse than one in the old place.
+        let remote = git::shown_remote(wanted.remote);
+        report.not_moved = Some(format!(
+            "{name} is there already and holds none of this state, so nothing was moved: look at it (`git fetch {remote} {name}`, then `git log FETCH_HEAD`), rename it or take it away there (`git push --no-verify {remote} --delete {name}`), then run this again"
+        ));
+        return Ok(Pushed::All);
+    }
     report.stayed = plan.stays;
     if count == 0 {
         return Ok(Pushed::All);
@@ -123,14 +133,16 @@ fn plan_of(store: &Store, wanted: &Wanted<'_>, there: &There, to: Prefix) -> Res
             continue;
         };
         let at = new.get(name).copied();
-        if at.is_some_and(|at| !holds(store, here, at)) {
+        // What holds no document gives way, as in a sync.
+        let gives_way = |at| holds(store, here, at) || growth::is_junk(&store.repo, here, at);
+        if at.is_some_and(|at| !gives_way(at)) {
             if kind == RefKind::Policy {
                 return Err(Error::OtherStateThere {
                     remote: git::shown_remote(wanted.remote),
                     prefix: to.as_str(),
                 });
             }
-            plan.stays += 1;
+            plan.barred.get_or_insert_with(|| full(to, name));
             continue;
         }
         let made = (at != Some(here)).then(|| Lease {
