@@ -211,6 +211,7 @@ pub fn sync(here: &Here, remote: Option<&str>, prefix: Option<Prefix>) -> Result
         report.fetched.insert(policy);
     }
     tell_of_compromise(here, &store);
+    tell_of_other(here, &report);
     tell_news(here, &store, &report);
     let absent = std::mem::take(&mut report.absent);
     let mut view = view(&store, report);
@@ -276,6 +277,20 @@ fn tell_of_compromise(here: &Here, store: &Store) {
             ));
         }
     }
+}
+
+/// Two who founded apart and share a remote would go on side by side without knowing.
+fn tell_of_other(here: &Here, report: &Report) {
+    let Some((prefix, repo)) = report.other else {
+        return;
+    };
+    let remote = shown_remote(&report.remote);
+    let word = shell_word(Path::new(&remote));
+    let policy = Layout::at(prefix).policy();
+    here.notices.say(&format!(
+        "`{remote}` holds another policy too, {repo} below {}: somebody founded it apart from this one, and who uses it shares nothing with this clone. Agree on which of the two stays; hangar.toml on the default branch names it. Whoever may write there takes the other away: `git push --no-verify {word} --delete {policy}`",
+        prefix.as_str()
+    ));
 }
 
 /// A command that ran while the refs were moved may have written below the old prefix.

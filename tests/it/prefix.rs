@@ -232,8 +232,15 @@ fn two_states_are_never_taken_for_one() {
     env.git(&hub.bare, &["fetch", "-q", &url, &spec]);
     let foreign = env.git(&hub.bare, &["rev-parse", &format!("{BRANCHES}policy")]);
     let task = hub.task(&first, "Ours");
-    assert_eq!(hub.sync(&first).success().json()["prefix"], "refs/hangar/");
-    assert_eq!(hub.sync(&first).success().json()["prefix"], "refs/hangar/");
+    for _ in 0..2 {
+        let ran = hub.sync(&first).success();
+        assert_eq!(ran.json()["prefix"], "refs/hangar/");
+        // Nobody goes on beside it without knowing.
+        assert!(ran.stderr.contains("holds another policy too"), "{ran}");
+        let out = format!("git push --no-verify origin --delete {BRANCHES}policy");
+        let flat = ran.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(flat.contains(&out), "{ran}");
+    }
     let ran = env
         .hangar(&first, &["sync", "--prefix", "branches"])
         .exits(4);

@@ -82,6 +82,7 @@ fn rounds(store: Store, wanted: &Wanted<'_>) -> Result<(Store, Report), Error> {
         }
         let there = there::list(&store, wanted)?;
         report.prefix = Some(there.prefix);
+        report.other = there.other;
         report.was_empty |= round == 0 && there.refs.is_empty();
         store = pull::pull(&store, wanted, &there, &mut report)?;
         remotes::note_prefix(&store.repo, wanted.remote, there.prefix);

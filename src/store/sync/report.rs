@@ -36,6 +36,8 @@ pub struct Report {
     pub unknown: BTreeSet<String>,
     /// Empty commits that came and are no joins, each with its ref. They mean nothing.
     pub empty: BTreeSet<(String, ObjectId)>,
+    /// Another repository's policy that the remote keeps too, and below which prefix.
+    pub other: Option<(Prefix, Digest)>,
     /// Whether the remote held nothing of hangar before.
     pub was_empty: bool,
     /// Below which prefix the remote keeps its refs.

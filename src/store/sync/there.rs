@@ -24,6 +24,8 @@ pub(super) struct There {
     pub(super) refs: Refs,
     /// Refs of ours below the other prefix, which a move left, by the name that they have here.
     pub(super) left: Refs,
+    /// Another repository's policy below the other prefix.
+    pub(super) other: Option<(Prefix, Digest)>,
 }
 
 impl There {
@@ -44,7 +46,7 @@ fn ask(repo: &Repository, wanted: &Wanted<'_>) -> Result<Vec<(String, ObjectId)>
 /// Asks the remote.
 pub(super) fn list(store: &Store, wanted: &Wanted<'_>) -> Result<There, Error> {
     let found = ask(&store.repo, wanted)?;
-    let prefix = choose(store, wanted, &found)?;
+    let (prefix, other) = choose(store, wanted, &found)?;
     let here = store.layout.place();
     let below = |prefix: Prefix| {
         // A pattern means the end of a name as well: others' branches may look like ours.
@@ -54,6 +56,7 @@ pub(super) fn list(store: &Store, wanted: &Wanted<'_>) -> Result<There, Error> {
     let left = below(prefix.other());
     Ok(There {
         prefix,
+        other,
         refs: below(prefix).collect(),
         left: left
             .filter(|(name, _)| store.layout.kind_of(name).is_some())
@@ -65,25 +68,27 @@ fn choose(
     store: &Store,
     wanted: &Wanted<'_>,
     found: &[(String, ObjectId)],
-) -> Result<Prefix, Error> {
+) -> Result<(Prefix, Option<(Prefix, Digest)>), Error> {
     let known = remotes::prefix(&store.repo, wanted.remote);
     let here = store.layout.place();
     let policies = policies(found);
     match policies.as_slice() {
-        [(one, _)] if known.is_none_or(|known| known == *one) => return Ok(*one),
+        [(one, _)] if known.is_none_or(|known| known == *one) => return Ok((*one, None)),
         [] => {}
         _ => {
-            let ours = |(prefix, id): &(Prefix, ObjectId)| {
-                let policy = look(&store.repo, wanted, *prefix, *id);
-                let policy = policy.ok().filter(|one| one.repo() == store.policy.repo());
-                policy.map(|_| *prefix)
-            };
-            match policies.iter().filter_map(ours).collect::<Vec<_>>()[..] {
-                [one] => return Ok(one),
+            let verified = policies.iter().filter_map(|(prefix, id)| {
+                let policy = look(&store.repo, wanted, *prefix, *id).ok()?;
+                Some((*prefix, policy.repo()))
+            });
+            let is_ours = |one: &(Prefix, Digest)| one.1 == store.policy.repo();
+            let (ours, others): (Vec<_>, Vec<_>) = verified.partition(is_ours);
+            match ours[..] {
+                [(one, _)] => return Ok((one, others.first().copied())),
                 [_, _] => {
-                    return wanted.prefix.ok_or_else(|| Error::TwoPrefixesThere {
+                    let there = || Error::TwoPrefixesThere {
                         remote: git::shown_remote(wanted.remote),
-                    });
+                    };
+                    return Ok((wanted.prefix.ok_or_else(there)?, None));
                 }
                 _ => {}
             }
@@ -93,11 +98,12 @@ fn choose(
         let layout = Layout::at(*prefix);
         found.iter().any(|(name, _)| layout.kind_of(name).is_some())
     });
-    Ok(match holds.next() {
+    let prefix = match holds.next() {
         // It lost its policy, or shows another: it gets ours where the rest lies.
         Some(first) => known.unwrap_or(first),
         None => wanted.prefix.or(known).unwrap_or(here),
-    })
+    };
+    Ok((prefix, None))
 }
 
 fn policies(found: &[(String, ObjectId)]) -> Vec<(Prefix, ObjectId)> {
