@@ -105,6 +105,14 @@ fn of_two_who_founded_at_the_same_time_the_later_one_is_told_how_to_give_way() {
         assert!(!ran.stderr.contains("--delete"), "{ran}");
     }
     assert_eq!(hub.refs(&hub.bare), before);
+    // The doctor says so as well, and nothing of the kind where it is this clone's.
+    let sick = env.hangar(&late, &["doctor"]).exits(3);
+    assert!(sick.stdout.contains("which is not this clone's"), "{sick}");
+    let well = env.hangar(&first, &["doctor"]);
+    assert!(
+        well.stdout.contains("origin answers and holds a policy"),
+        "{well}"
+    );
     assert_eq!(hub.show(&late, &mine)["title"], "Mine");
     // The way that is told.
     env.hangar(&late, &["deinit", "--yes"]).success();

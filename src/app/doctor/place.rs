@@ -14,6 +14,7 @@ use crate::model::outcome::Trust;
 use crate::model::policy::Actor;
 use crate::store::identity::{holder, is_machine};
 use crate::store::layout::{Layout, Prefix};
+use crate::store::sync::{Wanted, offered};
 use crate::store::{self, Store, pins};
 use crate::trust::{Candidate, MachineKey, MachineRole};
 use std::path::Path;
@@ -360,7 +361,36 @@ fn tools(here: &Here, config: &Config) -> Vec<Check> {
     checks
 }
 
-/// Whether the remote answers.
+/// The policy that a remote holds: `hangar sync` refuses one that is not this clone's.
+fn held(repo: &Repository, name: &str) -> Check {
+    let wanted = Wanted {
+        remote: name,
+        timeout: PATIENCE,
+        push: false,
+        prefix: None,
+    };
+    let own = pins::pinned(repo).ok().flatten();
+    let (detail, remedy) = match offered(repo, &wanted, own) {
+        Ok(Some(offer)) if own.is_none_or(|own| own == offer.policy.repo()) => {
+            return Check::ok("remote", format!("{name} answers and holds a policy"));
+        }
+        Ok(Some(offer)) => (
+            format!(
+                "{name} holds the policy {}, which is not this clone's",
+                offer.policy.repo()
+            ),
+            "`hangar sync` takes nothing of it, and says what to do",
+        ),
+        Ok(None) => (
+            format!("{name} holds two policies, and none is this clone's"),
+            "ask an admin which one is right",
+        ),
+        Err(error) => (with_causes(&error), "`hangar sync` says what to do"),
+    };
+    Check::not(State::Missing, "remote", detail, remedy)
+}
+
+/// Whether the remote answers, and holds what this clone can sync with.
 pub(super) fn remote(here: &Here, repo: Option<&Repository>) -> Vec<Check> {
     let Some(repo) = repo else { return Vec::new() };
     let policy = Layout::of(repo).and_then(|layout| pins::load(repo, &layout));
@@ -386,7 +416,7 @@ pub(super) fn remote(here: &Here, repo: Option<&Repository>) -> Vec<Check> {
         Ok(refs) if !refs.iter().any(|(name, _)| policies.contains(name)) => {
             Check::ok("remote", format!("{name} answers; it holds no policy"))
         }
-        Ok(_) => Check::ok("remote", format!("{name} answers and holds a policy")),
+        Ok(_) => held(repo, &name),
         Err(error) => Check::not(
             State::Warn,
             "remote",
