@@ -1,6 +1,7 @@
 //! Setting up a clone where the remote is not as it should be: each refusal leads somewhere, and the way
 //! that it tells works.
 
+use super::common::TestEnv;
 use super::common::hub::Hub;
 use std::path::PathBuf;
 
@@ -121,6 +122,43 @@ fn of_two_who_founded_at_the_same_time_the_later_one_is_told_how_to_give_way() {
     env.hangar(&late, &["init"]).success();
     hub.sync(&late).success();
     assert_eq!(hub.show(&late, &task)["title"], "Theirs");
+}
+
+/// The file that the second founder wrote stands in the way of the one that comes with the code.
+#[test]
+fn a_second_founder_gives_way_by_the_commands_that_are_told() {
+    for committed in [true, false] {
+        let env = TestEnv::new();
+        let code = env.repo("code", &[("calc.py", "x = 1\n")]);
+        let root = env.root().to_owned();
+        env.git(&root, &["clone", "-q", "--bare", "code", "hub.git"]);
+        let [one, two] = ["one", "two"].map(|name| {
+            env.git(&root, &["clone", "-q", "hub.git", name]);
+            let dir = root.join(name);
+            env.hangar(&dir, &["init", "--yes"]).success();
+            dir
+        });
+        drop(code);
+        env.commit(&one, "set up");
+        env.git(&one, &["push", "-q", "origin", "main"]);
+        env.hangar(&one, &["sync"]).success();
+        if committed {
+            env.commit(&two, "set up too");
+        }
+        let ran = env.hangar(&two, &["sync"]).exits(4);
+        assert!(ran.stderr.contains("`hangar deinit` here"), "{ran}");
+        let out = env.hangar(&two, &["deinit", "--yes"]).success();
+        let told = out.stdout.split('`').filter(|one| one.contains("rm "));
+        let told: Vec<_> = told.collect();
+        let [told] = told.as_slice() else {
+            panic!("{out}");
+        };
+        let shell = env.command("sh", &two).args(["-c", told]).output().unwrap();
+        env.ran(&["sh"], &shell).success();
+        env.git(&two, &["pull", "-q", "--no-rebase", "--no-edit"]);
+        env.hangar(&two, &["init", "--yes"]).success();
+        env.hangar(&two, &["sync"]).success();
+    }
 }
 
 /// Where both had met, a foreign policy is somebody's mischief, and keeps nothing else back.

@@ -7,12 +7,12 @@ use crate::app::{Error, Here};
 use crate::base::files;
 use crate::config::repository;
 use crate::flow::decide::keep_from_agents;
-use crate::git::Expected;
+use crate::git::{Expected, Repository};
 use crate::store::layout::{BRANCH_PREFIX, DEFAULT_PREFIX};
 use crate::trust;
 use schemars::JsonSchema;
 use serde::Serialize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// What is there to be removed, and what stays.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -39,10 +39,12 @@ pub fn survey(here: &Here) -> Result<DeinitReport, Error> {
     let tasks = names.iter().filter(|(name, _)| name.contains("/tasks/"));
     let mut kept = Vec::new();
     if let Some(work_tree) = repo.work_tree() {
-        for file in [repository::FILE, super::agents::FILE] {
-            if work_tree.join(file).exists() {
-                kept.push(format!("{file} in the work tree"));
-            }
+        let (config, agents) = (repository::FILE, super::agents::FILE);
+        if work_tree.join(config).exists() {
+            kept.push(config_file(&repo, work_tree)?);
+        }
+        if work_tree.join(agents).exists() {
+            kept.push(format!("{agents} in the work tree"));
         }
     }
     let pinned = crate::store::pins::pinned(&repo)?;
@@ -63,6 +65,25 @@ pub fn survey(here: &Here) -> Result<DeinitReport, Error> {
     })
 }
 
+/// `hangar.toml` names the policy that this clone forgets. Another one that comes with the code finds it in its
+/// way.
+fn config_file(repo: &Repository, work_tree: &Path) -> Result<String, Error> {
+    let file = repository::FILE;
+    let committed = match repo.head()? {
+        Some(head) => repo.blob_at(head, file, crate::config::MAX_FILE)?.is_some(),
+        None => false,
+    };
+    let away = if committed {
+        format!("`git rm -f {file} && git commit -m \"Take hangar out\" {file}`")
+    } else {
+        format!("`rm {file}`")
+    };
+    let folder = work_tree.display();
+    Ok(format!(
+        "{file} in the work tree; before `git pull` brings another one, in {folder}: {away}"
+    ))
+}
+
 /// Removes hooks, refs and hangar's own folder of this clone.
 pub fn deinit(here: &Here) -> Result<DeinitReport, Error> {
     keep_from_agents(here.env.keys())?;
@@ -80,9 +101,7 @@ pub fn deinit(here: &Here) -> Result<DeinitReport, Error> {
     Ok(report)
 }
 
-fn names(
-    repo: &crate::git::Repository,
-) -> Result<Vec<(String, crate::model::object_id::ObjectId)>, Error> {
+fn names(repo: &Repository) -> Result<Vec<(String, crate::model::object_id::ObjectId)>, Error> {
     let mut all = Vec::new();
     for prefix in [DEFAULT_PREFIX, BRANCH_PREFIX, "refs/hangar-remote/"] {
         all.extend(repo.list_refs(prefix)?);

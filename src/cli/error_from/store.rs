@@ -101,7 +101,7 @@ fn elsewhere(error: Error) -> CliError {
         ],
         Error::FoundedTwice { remote, .. } => vec![
             "nothing was pushed: one of the two stays, agree on which; hangar.toml on the default branch has to name it".into(),
-            format!("where that of `{remote}` stays: `hangar deinit` here, take the default branch of the code, then `hangar init`; tasks of this clone have to be made again"),
+            format!("where that of `{remote}` stays: `hangar deinit` here (it says how hangar.toml gets out of the way of `git pull`), take the default branch of the code, then `hangar init`; tasks of this clone have to be made again"),
             "where the one here stays: whoever founded the other gives way, and whoever runs the remote takes its refs away".into(),
         ],
         _ => vec![
