@@ -65,6 +65,9 @@ fn what_stays_unpublished_beside_a_ref_that_can_not_be_taken_is_said() {
     let changed = hub.env.hangar(&first, &more).success();
     let said = format!("{}{}", changed.stdout, changed.stderr);
     assert!(said.contains("not published"), "{changed}");
+    // It fetched and published, and met it twice.
+    let named = said.matches("without effect here").count();
+    assert_eq!(named, 1, "{changed}");
     let report = hub.sync(&first).exits(1).json();
     assert_eq!(
         report["unpublished"],

@@ -69,8 +69,9 @@ pub(super) fn in_passing(here: &Here, store: &Store, report: &Report) {
         let place = one.task.as_ref();
         let place = place.map(|task| format!("task {}", task.short()));
         let place = place.or_else(|| one.name.clone()).unwrap_or_default();
-        here.notices
-            .say(&format!("without effect here: {place}: {}", one.why));
+        // A command that fetches and publishes meets it twice.
+        let text = format!("without effect here: {place}: {}", one.why);
+        here.notices.once(&text, &text);
     }
     told::tell(&store.repo.hangar_dir(), named.iter().filter_map(key));
     if !left.is_empty() {
