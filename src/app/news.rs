@@ -5,10 +5,12 @@ use super::Here;
 use super::policy::overtaken;
 use crate::base::words::count;
 use crate::model::digest::Digest;
-use crate::model::ids::TaskId;
+use crate::model::ids::{Fingerprint, TaskId};
 use crate::model::reduction::{Reduction, Why};
 use crate::store::index::keys;
+use crate::store::lost::Lost;
 use crate::store::{Store, told};
+use crate::trust::{MachineKey, MachineRole};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What is told, by what it is remembered as.
@@ -26,6 +28,70 @@ pub(super) fn tell(here: &Here, store: &Store, tasks: &[TaskId]) {
         }
     }
     told::tell(&store.repo.hangar_dir(), new);
+}
+
+/// Most documents that are described one by one.
+const DESCRIBED: usize = 3;
+
+/// A version of the policy came. Whoever signed what counts no more because of it is told, and how it may count
+/// again; nobody else's page would say that to them.
+pub(super) fn tell_of_lost(here: &Here, store: &Store) {
+    let own = own_keys(here, store);
+    let ends = store.policy.ends();
+    let mut entries = ends.iter().flat_map(|end| &end.members.reduced);
+    let concerns = entries.any(|entry| own.contains(&entry.key))
+        || ends.iter().any(|end| !end.members.rival.is_empty());
+    if own.is_empty() || !concerns {
+        return;
+    }
+    // What can't be read is no news.
+    let lost = store.lost_by(&own).unwrap_or_default();
+    let key = |lost: &Lost| format!("lost {}", lost.document);
+    let new = told::untold(
+        &store.repo.hangar_dir(),
+        lost.iter().map(|(_, one)| key(one)),
+    );
+    let lost: Vec<_> = lost
+        .iter()
+        .filter(|(_, one)| new.contains(&key(one)))
+        .collect();
+    if lost.is_empty() {
+        return;
+    }
+    let described = lost.iter().take(DESCRIBED);
+    let described: Vec<_> = described
+        .map(|(task, one)| format!("of task {}: {}", task.short(), one.doubt))
+        .collect();
+    let more = match lost.len() - described.len() {
+        0 => String::new(),
+        more => format!("; and {more} more"),
+    };
+    let documents: BTreeSet<_> = lost
+        .iter()
+        .map(|(_, one)| one.document.to_string())
+        .collect();
+    let documents: Vec<_> = documents.into_iter().collect();
+    here.notices.say(&format!(
+        "{} that you signed, or your machine, counts no more ({}{more}). Where that is honest work, an admin who has it lets it count: `hangar policy adopt {}`",
+        count(lost.len(), "document", "documents"),
+        described.join("; "),
+        documents.join(" ")
+    ));
+    told::tell(&store.repo.hangar_dir(), new);
+}
+
+/// Fingerprints of the person's keys and of this machine's.
+fn own_keys(here: &Here, store: &Store) -> BTreeSet<Fingerprint> {
+    let found = here.keys(Some(&store.repo)).map(|found| found.candidates);
+    let people = found.unwrap_or_default();
+    let mut own: BTreeSet<_> = people.iter().map(|one| one.public.fingerprint()).collect();
+    if let Ok(dir) = here.data_dir(&store.policy.repo()) {
+        let machines = [MachineRole::Worker, MachineRole::Grader];
+        let machines = machines.map(|role| MachineKey::load(&dir, role));
+        let machines = machines.iter().flatten();
+        own.extend(machines.map(|key| key.public().fingerprint()));
+    }
+    own
 }
 
 /// What whoever makes this version of the policy sees while they do it is not told them afterwards.

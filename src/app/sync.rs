@@ -400,6 +400,10 @@ fn exchange(
 fn tell_news(here: &Here, store: &Store, report: &Report) {
     let came = report.fetched.iter().chain(&report.joined);
     let tasks: Vec<TaskId> = came.filter_map(|name| store.layout.task_of(name)).collect();
+    let policy = store.layout.policy();
+    if report.fetched.contains(&policy) || report.joined.contains(&policy) {
+        news::tell_of_lost(here, store);
+    }
     news::tell(here, store, &tasks);
 }
 

@@ -17,7 +17,7 @@ pub mod identity;
 pub mod index;
 pub mod join;
 pub mod layout;
-mod lost;
+pub mod lost;
 pub mod pins;
 pub mod policy;
 pub mod proposal;

@@ -316,7 +316,8 @@ impl Judge {
     fn lost(&self, one: &Growth<'_>) -> BTreeSet<Digest> {
         let new = self.folders(one).map(|(_, new)| new).unwrap_or_default();
         let of = |folder| lost::in_folder(&self.store.policy, &self.store.repo, folder);
-        new.iter().flat_map(of).collect()
+        let lost = new.iter().flat_map(of);
+        lost.map(|lost| lost.document).collect()
     }
 
     fn proposal(&self, digest: Digest, one: &Growth<'_>) -> Judged<()> {

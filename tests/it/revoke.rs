@@ -547,3 +547,30 @@ fn keys_of_a_machine_that_were_declared_compromised_are_made_anew_and_the_printe
         .success();
     assert_eq!(init()["admin_command"], Value::Null);
 }
+
+#[test]
+fn who_signed_what_counts_no_more_is_told_once_and_by_which_command_it_may_count() {
+    let parted = Parted::new();
+    let (alice, bob) = (parted.team.alice(), &parted.team.bob);
+    let edit = ["task", "edit", &parted.task, "--title", "Later"];
+    parted.bob(&edit).success();
+    // alice does not know of it.
+    parted.policy(&["remove", "bob", "--retired"]);
+    let told = |ran: &Ran| {
+        let flat = ran.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+        let mut quoted = flat.split('`').skip(1).step_by(2);
+        let adopt = quoted.find(|one| one.starts_with("hangar policy adopt"));
+        adopt
+            .filter(|_| flat.contains("1 document that you signed"))
+            .map(str::to_owned)
+    };
+    let ran = bob.hangar(&parted.team.second, &["sync"]);
+    let adopt = told(&ran).unwrap_or_else(|| panic!("{ran}"));
+    assert_eq!(told(&parted.bob(&["sync"])), None);
+    // Nobody else is told that it was theirs.
+    assert_eq!(told(&parted.alice(&["sync"])), None);
+    assert_eq!(parted.title(), "Before");
+    let words: Vec<_> = adopt.split(' ').skip(1).collect();
+    alice.hangar(&parted.team.first, &words).success();
+    assert_eq!(parted.title(), "Later");
+}
