@@ -133,7 +133,15 @@ impl Store {
                 (Err(error), _) => return Err(error),
             }
         }
-        Err(Error::LostRace(reference))
+        let last = self
+            .task(id)
+            .ok()
+            .and_then(|mut history| history.records.pop());
+        let by = last.map_or_else(String::new, |last| {
+            let signer = &last.event.value().signer.principal;
+            format!(" (last by {signer}, event {})", last.event.digest().short())
+        });
+        Err(Error::LostRace(format!("{reference}{by}")))
     }
 
     /// Appends a signed document to a chain that only grows. A lost race is tried again: what a

@@ -51,6 +51,25 @@ fn a_task_is_created_changed_and_found_again() {
 }
 
 #[test]
+fn who_lost_every_race_is_told_to_whom() {
+    let world = world();
+    let store = world.store();
+    let alice = Identity::of(&store.policy, world.alice.signer()).unwrap();
+    let id = store.create_task(&alice, some_task(&store, "T")).unwrap();
+    let comment = |text: &str| Change::Comment { text: text.into() };
+    let lost = store.change_task(&id, &alice, |_| {
+        // Somebody writes between each look and the write that follows it.
+        let other = world.store();
+        other.change_task(&id, &alice, |_| Ok(vec![comment("faster")]))?;
+        Ok(vec![comment("late")])
+    });
+    let error = lost.unwrap_err().to_string();
+    let last = store.task(&id).unwrap().records.pop().unwrap();
+    let by = format!("(last by alice, event {})", last.event.digest().short());
+    assert!(error.contains(&by), "{error}");
+}
+
+#[test]
 fn what_the_rules_refuse_is_not_written() {
     let world = world();
     let store = world.store();
