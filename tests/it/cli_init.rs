@@ -331,8 +331,16 @@ fn a_clone_that_has_lost_its_policy_founds_no_other_in_its_place() {
     assert!(doctor.stdout.contains("`hangar sync`"), "{doctor}");
     // Where it is gone for good.
     env.hangar(&dir, &["deinit", "--yes"]).success();
-    env.hangar(&dir, &["init", "--new"]).success();
+    let new = env.hangar(&dir, &["init", "--new"]).success();
+    let first = "Until that is committed every other command refuses";
+    assert!(new.stdout.contains(first), "{new}");
+    let refused = env.hangar(&dir, &["task", "list"]).exits(4);
+    let flat = refused.stderr.split_whitespace().collect::<Vec<_>>();
+    let flat = flat.join(" ");
+    assert!(flat.contains("has to be committed then"), "{refused}");
     env.commit(&dir, "another policy");
+    let again = env.hangar(&dir, &["init"]).success();
+    assert!(!again.stdout.contains(first), "{again}");
     env.hangar(&dir, &["task", "new", "x", "--plain"]).success();
 }
 

@@ -92,6 +92,10 @@ pub struct InitReport {
     pub fetched_from: Option<String>,
     /// Files of the work tree that have to be committed.
     pub to_commit: Vec<String>,
+    /// Whether the checked-out commit names another policy: until hangar.toml is committed every other
+    /// command refuses.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub commit_first: bool,
     /// Root of the work tree, where there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub work_tree: Option<PathBuf>,
@@ -294,6 +298,7 @@ fn complete(
         framework,
         fetched_from: None,
         to_commit,
+        commit_first: matches!(named::named_at(here, &store.repo, head), Ok(Some(named)) if named != id),
         work_tree: store.repo.work_tree().map(Path::to_owned),
         admin_command: standing.line,
         bare: store.repo.is_bare(),

@@ -204,6 +204,12 @@ fn next_steps(report: &InitReport, out: &mut Vec<String>) {
             paint(Label::Command, commit_command(report))
         ));
     }
+    if report.commit_first {
+        out.push(
+            "Until that is committed every other command refuses: the checked-out commit names another policy."
+                .into(),
+        );
+    }
     if report.fetched_from.is_some() {
         let first = report.to_commit.is_empty() && report.admin_command.is_none();
         let then = if first { "Now" } else { "Then" };

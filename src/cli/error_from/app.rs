@@ -64,12 +64,12 @@ fn missing_or_refused(error: Error) -> CliError {
         Error::PolicyElsewhere { .. } => CliError::of(ExitStatus::Missing, error)
             .hint(PROPOSAL)
             .hint("fetch it: `git fetch REMOTE refs/hangar/policy:refs/hangar/policy`, then `hangar init`")
-            .hint("if it is gone for good: `hangar init --new` founds another and changes hangar.toml"),
+            .hint("if it is gone for good: `hangar init --new` founds another and changes hangar.toml, which has to be committed then"),
         Error::OtherPolicy { .. } => CliError::of(ExitStatus::Refused, error)
             .hint("one of the two is not what this repository agreed on; ask an admin which one is right")
             .hint(PROPOSAL)
             .hint("where the refs are wrong and the remote is right by now: `hangar deinit`, then `hangar init`")
-            .hint("where the refs are right: `hangar init --new` writes their policy into hangar.toml"),
+            .hint("where the refs are right: `hangar init --new` writes their policy into hangar.toml, which has to be committed then"),
         Error::OtherPolicyThere { remote, .. } => {
             let heal = format!(
                 "where hangar.toml is right: take its policy from a clone that has it (`git fetch CLONE refs/hangar/policy:refs/hangar/policy`), then `hangar init`; whoever runs `{remote}` has to put it back there"
