@@ -197,6 +197,10 @@ fn an_external_key_that_two_clones_gave_is_told_once_in_each() {
     let one = new(&first, "One", "KAN-7");
     let two = new(&second, "Two", "kan-7");
     new(&second, "Another", "KAN-8");
+    // Also where the index can't be written.
+    let index = second.join(".git/hangar/index.db");
+    let _ = std::fs::remove_file(&index);
+    std::fs::create_dir(&index).unwrap();
     let told = |ran: &Ran| ran.stderr.matches("2 tasks have the key").count();
     assert_eq!(told(&hub.sync(&first)), 0);
     let ran = hub.sync(&second);
