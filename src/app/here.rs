@@ -117,6 +117,7 @@ impl Here {
     pub fn store(&self) -> Result<Store, Error> {
         let mut store = Store::open(self.repository()?, self.clock)?;
         store.heard = self.notices.reading();
+        store.brought = self.notices.brought();
         store.offline = self.offline;
         named::compare(self, &store)?;
         store.pin();

@@ -2,7 +2,7 @@
 //! could not fetch or publish.
 
 use crate::config::Warning;
-use crate::store::Heard;
+use crate::store::{Brought, Heard};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,6 +14,7 @@ type Tell = dyn Fn(&str) + Send + Sync;
 pub struct Notices {
     tell: Option<Arc<Tell>>,
     reading: Heard,
+    brought: Brought,
     told: Arc<Mutex<BTreeSet<(String, String)>>>,
 }
 
@@ -23,6 +24,7 @@ impl Notices {
         Self {
             tell: Some(Arc::new(tell)),
             reading: Heard::default(),
+            brought: Brought::default(),
             told: Arc::default(),
         }
     }
@@ -39,6 +41,11 @@ impl Notices {
     /// Who hears how far a reading of many tasks is.
     pub fn reading(&self) -> Heard {
         self.reading.clone()
+    }
+
+    /// Where it is kept what came while something was written.
+    pub fn brought(&self) -> Brought {
+        self.brought.clone()
     }
 
     /// Tells it.

@@ -397,6 +397,19 @@ fn exchange(
     Ok((store, report))
 }
 
+/// Tells what came from the arbiter while a command wrote: no later sync would find it new.
+pub(super) fn tell_brought(here: &Here) {
+    let reports = here.notices.brought().take();
+    // What can't be read is told by others.
+    let Some(store) = (!reports.is_empty()).then(|| here.store().ok()).flatten() else {
+        return;
+    };
+    for report in reports {
+        tell_news(here, &store, &report);
+        telling::in_passing(here, &store, &report);
+    }
+}
+
 fn tell_news(here: &Here, store: &Store, report: &Report) {
     let came = report.fetched.iter().chain(&report.joined);
     let tasks: Vec<TaskId> = came.filter_map(|name| store.layout.task_of(name)).collect();

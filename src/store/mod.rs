@@ -39,7 +39,7 @@ use crate::git::Repository;
 use layout::Layout;
 use policy::PolicyHistory;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// A repository with its verified policy: what every command that reads state starts from.
 #[derive(Debug)]
@@ -54,8 +54,26 @@ pub struct Store {
     pub clock: Clock,
     /// Who hears how far a reading of many tasks is.
     pub heard: Heard,
+    /// What came from the arbiter while something was written.
+    pub brought: Brought,
     /// Whether no remote may be asked, the arbiter neither.
     pub offline: bool,
+}
+
+/// What the arbiter was found to have, until somebody tells it. Copies share it.
+#[derive(Debug, Clone, Default)]
+pub struct Brought(Arc<Mutex<Vec<sync::Report>>>);
+
+impl Brought {
+    pub(crate) fn note(&self, report: sync::Report) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.push(report);
+    }
+
+    /// What came since this was asked last.
+    pub fn take(&self) -> Vec<sync::Report> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
 }
 
 /// Who hears how far a reading of many tasks is: how many were read, of how many. Nobody by default.
@@ -97,6 +115,7 @@ impl Store {
             policy: Arc::new(policy),
             clock,
             heard: Heard::default(),
+            brought: Brought::default(),
             offline: false,
         })
     }

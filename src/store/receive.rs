@@ -127,6 +127,7 @@ pub fn judge(
             policy: Arc::new(policy),
             clock,
             heard: super::Heard::default(),
+            brought: super::Brought::default(),
             offline: false,
         },
         tasks: BTreeMap::new(),

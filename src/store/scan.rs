@@ -192,6 +192,7 @@ impl Seed {
             policy: Arc::clone(&self.policy),
             clock: self.clock,
             heard: super::Heard::default(),
+            brought: super::Brought::default(),
             offline: false,
         })
     }

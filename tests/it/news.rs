@@ -330,6 +330,31 @@ fn of_two_deliveries_at_once_each_clone_is_told_once_which_one_stands() {
     }
 }
 
+/// A command that claims a task takes everything that the arbiter has; a sync would find nothing new of it.
+#[test]
+fn what_came_while_a_command_asked_the_arbiter_is_told() {
+    let (hub, first) = Hub::new();
+    let arbiter = ["policy", "edit", "--arbiter", hub.bare.to_str().unwrap()];
+    hub.env.hangar(&first, &arbiter).success();
+    let [task, other] = ["Mine", "Other"].map(|title| hub.task(&first, title));
+    hub.sync(&first).success();
+    let second = hub.clone("second");
+    hub.env
+        .hangar(&first, &["task", "cancel", &other])
+        .success();
+    hub.sync(&first).success();
+    let enqueue = ["task", "enqueue", &other, "--offline"];
+    hub.env.hangar(&second, &enqueue).success();
+    hub.env.git(&second, &["checkout", "-q", "-b", "work"]);
+    write(&second.join("new.txt"), "new\n");
+    hub.env.commit(&second, "Work");
+    let submit = ["submit", &task, "--rev", "work"];
+    let ran = hub.env.hangar(&second, &submit).success();
+    let text = ran.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("the enqueueing by alice gives way"), "{ran}");
+    assert_eq!(without_effect(&hub.sync(&second).success()), []);
+}
+
 #[test]
 fn what_a_command_had_no_room_to_name_is_left_to_the_next_sync() {
     let (hub, first) = Hub::new();

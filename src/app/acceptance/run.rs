@@ -2,7 +2,7 @@
 
 use super::contradicting::{self, Contradicting};
 use super::machine::{Watch, host};
-use crate::app::{Error, Here};
+use crate::app::{Error, Here, sync};
 use crate::flow;
 use crate::flow::drive::{Agents, Stop, drive};
 use crate::flow::stage::{self, Next};
@@ -125,6 +125,18 @@ pub fn run(
     ask: &mut AskPassphrase<'_>,
     watch: &Watch<'_>,
 ) -> Result<RunView, Error> {
+    let ran = run_it(here, task, until, ask, watch);
+    sync::tell_brought(here);
+    ran
+}
+
+fn run_it(
+    here: &Here,
+    task: &str,
+    until: Option<Stage>,
+    ask: &mut AskPassphrase<'_>,
+    watch: &Watch<'_>,
+) -> Result<RunView, Error> {
     let store = here.store()?;
     let history = store.find_task(task)?;
     let id = history.task.id.clone();
@@ -174,6 +186,18 @@ fn enqueue(
 
 /// Hands in a person's own patch, grades it and delivers what is accepted.
 pub fn submit(
+    here: &Here,
+    task: &str,
+    rev: &str,
+    ask: &mut AskPassphrase<'_>,
+    watch: &Watch<'_>,
+) -> Result<RunView, Error> {
+    let submitted = submit_it(here, task, rev, ask, watch);
+    sync::tell_brought(here);
+    submitted
+}
+
+fn submit_it(
     here: &Here,
     task: &str,
     rev: &str,
@@ -297,7 +321,9 @@ pub fn deliver(here: &Here, task: &str, watch: &Watch<'_>) -> Result<RunView, Er
         other => return Err(nothing_to_deliver(&dossier, &other).into()),
     }
     let host = host(here, &store, watch, None, None)?;
-    let stop = drive(&host, &store, dossier.id(), None, Agents::Refuse)?;
+    let stop = drive(&host, &store, dossier.id(), None, Agents::Refuse);
+    sync::tell_brought(here);
+    let stop = stop?;
     view(&store, dossier.id(), stop)
 }
 

@@ -116,6 +116,7 @@ fn open(here: &Here, repo: Repository) -> Result<Store, Box<(Repository, Error)>
             policy: Arc::new(policy),
             clock: here.clock,
             heard: here.notices.reading(),
+            brought: here.notices.brought(),
             offline: here.offline,
         }),
         Err(error) => Err(Box::new((repo, error))),

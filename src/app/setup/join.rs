@@ -49,6 +49,7 @@ pub(super) fn find(
         policy: Arc::new(policy),
         clock: here.clock,
         heard: here.notices.reading(),
+        brought: here.notices.brought(),
         offline: here.offline,
     };
     Ok(Some((store, fetched_from)))

@@ -135,10 +135,13 @@ fn pack(store: &Store, report: &Report) {
     }
 }
 
-/// Takes what the remote has, and says nothing about it.
+/// Takes what the remote has. Whoever writes has no room to say what that is: it is kept for them.
 pub(super) fn take_from(store: &Store, wanted: &Wanted<'_>) -> Result<(), Error> {
     let there = there::list(store, wanted)?;
-    pull::pull(store, wanted, &there, &mut Report::new(wanted.remote))?;
+    let mut report = Report::new(wanted.remote);
+    pull::pull(store, wanted, &there, &mut report)?;
+    report.part(store)?;
+    store.brought.note(report);
     remotes::note_prefix(&store.repo, wanted.remote, there.prefix);
     Ok(())
 }
