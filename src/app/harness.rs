@@ -1,7 +1,8 @@
 //! Agent programs and lanes of this machine.
 
+use super::error::with_causes;
 use super::{Error, Here};
-use crate::harness::adapter::{self, Health, Settings};
+use crate::harness::adapter::{self, Environment, Health, Settings};
 use crate::harness::lanes::{self, Lane};
 use crate::model::lane::{HarnessSettings, LaneName, LaneSettings, Role};
 use schemars::JsonSchema;
@@ -52,13 +53,13 @@ pub struct PairView {
 /// Lists harnesses with their health, and lanes. Starts no turn.
 pub fn list(here: &Here) -> Result<HarnessList, Error> {
     let settings = here.user()?.lanes;
-    Ok(list_of(&settings))
+    Ok(list_of(&settings, &here.env))
 }
 
 /// Checks the named harnesses, or all.
 pub fn test(here: &Here, names: &[String]) -> Result<HarnessList, Error> {
     let settings = here.user()?.lanes;
-    let mut list = list_of(&settings);
+    let mut list = list_of(&settings, &here.env);
     for name in names {
         if !list.harnesses.iter().any(|one| one.name == *name) {
             return Err(Error::invalid(format!(
@@ -82,18 +83,27 @@ fn known(list: &HarnessList) -> String {
     }
 }
 
-fn list_of(settings: &LaneSettings) -> HarnessList {
+fn list_of(settings: &LaneSettings, env: &Environment) -> HarnessList {
     let mut harnesses: Vec<_> = settings
         .harnesses
         .iter()
-        .map(|(name, harness)| view(name, harness))
+        .map(|(name, harness)| view(name, harness, env))
         .collect();
     let mut roles = BTreeMap::new();
     for role in Role::ALL {
-        let names = settings.lanes.get(&role).cloned().unwrap_or_default();
+        let names = match settings.lanes.get(&role).filter(|names| !names.is_empty()) {
+            Some(names) => names.clone(),
+            // Nobody asked for a default: it is there, or it is not spoken of.
+            None => lanes::resolve(settings, role)
+                .map(|lanes| lanes.into_iter().map(|lane| lane.name).collect())
+                .unwrap_or_default(),
+        };
         for lane in &names {
             if !harnesses.iter().any(|one| one.name == lane.harness) {
-                harnesses.push(unconfigured(lane, settings));
+                harnesses.push(match lanes::harness(settings, &lane.harness) {
+                    Some(harness) => view(&lane.harness, &harness, env),
+                    None => unconfigured(lane, settings),
+                });
             }
         }
         if !names.is_empty() {
@@ -104,19 +114,22 @@ fn list_of(settings: &LaneSettings) -> HarnessList {
     HarnessList {
         harnesses,
         lanes: roles,
-        pair: pair(settings),
+        pair: pair(settings, env),
     }
 }
 
-fn view(name: &str, harness: &HarnessSettings) -> HarnessView {
+fn view(name: &str, harness: &HarnessSettings, env: &Environment) -> HarnessView {
     let built = adapter::build(&Settings {
         name,
         harness,
         effort: None,
     });
-    let (ready, detail) = match built.map(|adapter| adapter.check()) {
-        Ok(Health::Ok { version }) => (true, version),
-        Ok(Health::Missing { message }) => (false, Some(message)),
+    let (ready, detail) = match built.map(|adapter| (adapter.check(env), adapter)) {
+        Ok((Health::Ok, adapter)) => match adapter.version() {
+            Ok(version) => (true, version),
+            Err(error) => (false, Some(with_causes(&error))),
+        },
+        Ok((Health::Missing { message }, _)) => (false, Some(message)),
         Err(error) => (false, Some(error.to_string())),
     };
     HarnessView {
@@ -138,11 +151,12 @@ fn unconfigured(name: &LaneName, settings: &LaneSettings) -> HarnessView {
     }
 }
 
-fn pair(settings: &LaneSettings) -> PairView {
+fn pair(settings: &LaneSettings, env: &Environment) -> PairView {
     let lanes = |role| lanes::resolve(settings, role);
     let pairs =
         lanes(Role::Writer).and_then(|writers| lanes::pair(&writers, &lanes(Role::Implementer)?));
-    let first = pairs.map(|pairs| pairs.into_iter().next());
+    let first =
+        pairs.and_then(|pairs| lanes::first_ready(pairs, |(one, other)| vec![one, other], env));
     let name = |lane: &Lane| lane.name.to_string();
     match first {
         Ok(Some((writer, implementer))) => PairView {

@@ -40,7 +40,7 @@ pub(super) const ROOT: &[&str] = &[
     "notify",
 ];
 pub(super) const HARNESS: &[&str] = &[
-    "kind", "model", "effort", "command", "dir", "hosts", "env", "read",
+    "kind", "model", "effort", "command", "dir", "hosts", "env", "read", "timeout", "idle",
 ];
 pub(super) const LANES: &[&str] = &["writer", "implementer", "judge", "orchestrator"];
 pub(super) const SANDBOX: &[&str] = &["provider", "image"];
@@ -149,6 +149,10 @@ fn read_harness(
 ) -> Result<HarnessSettings, Error> {
     section.warn_unknown(HARNESS);
     let path = |text: &str| absolute(text, home);
+    let time = |text: &str| {
+        let time = super::units::duration(text).filter(|time| time.as_secs() >= 1);
+        time.ok_or_else(|| "is a duration of at least 1s such as \"10m\"".to_owned())
+    };
     let command = section.checked_list("command", no_nul)?.unwrap_or_default();
     if let (Some(program), Some(value)) = (command.first(), section.get("command"))
         && !Path::new(program).is_absolute()
@@ -168,6 +172,8 @@ fn read_harness(
         hosts: section.checked_list("hosts", endpoint)?.unwrap_or_default(),
         env: section.checked_list("env", variable)?.unwrap_or_default(),
         read: section.checked_list("read", path)?.unwrap_or_default(),
+        timeout: section.checked("timeout", time)?,
+        idle: section.checked("idle", time)?,
     })
 }
 
@@ -240,6 +246,8 @@ command = ["/opt/agents/mine", "--flag"]
 hosts = ["api.example.com:443", "127.0.0.1:8080"]
 env = ["MY_API_KEY"]
 read = ["/opt/agents/data", "~/models"]
+timeout = "3h"
+idle = "90s"
 [harness.demo]
 kind = "script"
 dir = "/opt/turns"
@@ -266,6 +274,8 @@ url = "https://example.org/hook"
         assert_eq!(mine.kind, "command");
         assert_eq!(mine.hosts[1].loopback_port(), Some(8080));
         assert_eq!(mine.read[1], Path::new("/home/a/models"));
+        assert_eq!(mine.timeout.map(|time| time.as_secs()), Some(3 * 3600));
+        assert_eq!(mine.idle.map(|time| time.as_secs()), Some(90));
         assert_eq!(user.lanes.harnesses["claude"].kind, "claude");
         assert_eq!(
             user.lanes.lanes[&Role::Writer][0].effort.as_deref(),
@@ -288,6 +298,7 @@ url = "https://example.org/hook"
             ("[harness.m]\nenv = [\"KEY=secret\"]", 2),
             ("[harness.m]\nhosts = [\"example.org\"]", 2),
             ("[harness.m]\nread = [\"data\"]", 2),
+            ("[harness.m]\nidle = \"90\"", 2),
             ("[lanes]\nwriter = \"claude\"", 2),
             ("[sandbox]\nprovider = \"magic\"", 2),
             ("[sandbox]\nimage = \"python:3.13\"", 2),

@@ -9,11 +9,13 @@ use super::sealing;
 use super::tools::Tooling;
 use crate::base::redact::Secret;
 use crate::git::Repository;
-use crate::harness::adapter::{Ended, Exit, Finish, Launch, Turn};
+use crate::harness::adapter::{Launch, Turn};
 use crate::harness::collect::{CollectedFile, LeftOut};
 use crate::harness::egress::{self, Config, EgressRecord, Proxy};
 use crate::harness::exchange::{self, Criterion, Inputs, TaskFile};
+use crate::harness::finish::{Ended, ErrorClass, Exit, Failure, Finish};
 use crate::harness::lanes::Lane;
+use crate::harness::variables::Variables;
 use crate::model::digest::Digest;
 use crate::model::lane::Role;
 use crate::model::object_id::ObjectId;
@@ -130,15 +132,18 @@ pub fn collect_bounds(folder: &str) -> Collect {
 
 /// Runs one turn to its end.
 pub fn turn(host: &Host<'_>, store: &Store, assignment: &Assignment<'_>) -> Result<Turned, Error> {
-    let launch = assignment.lane.adapter.launch(&Turn {
+    let lane = assignment.lane;
+    let launch = lane.adapter.launch(&Turn {
         role: assignment.role,
         number: assignment.number,
         exchange: Path::new(exchange::INSIDE),
         work: Path::new(WORK),
         hangar: Path::new(BINARY),
+        prompt: assignment.prompt,
+        home: Path::new(crate::sandbox::HOME),
         env: &host.env,
-        total: TOTAL,
-        idle: IDLE,
+        total: lane.timeout.unwrap_or(TOTAL),
+        idle: lane.idle.unwrap_or(IDLE),
     })?;
     let proxy = proxy(assignment, &launch)?;
     let spec = spec(host, assignment, &launch, &proxy)?;
@@ -146,25 +151,35 @@ pub fn turn(host: &Host<'_>, store: &Store, assignment: &Assignment<'_>) -> Resu
     let probes = host.provider.probe(&spec, &host.cancel)?;
     need::met(&probes, need::LISTED, assignment.role.as_str())?;
     let started = store.clock.now();
-    let outcome = run(host, &spec, assignment.role)?;
+    let outcome = run(host, &spec, assignment, &launch.env)?;
     let ended = store.clock.now();
     let egress = proxy.finish();
     let root = &assignment.collect.path;
+    let clean = |bytes: &[u8]| launch.env.redact(bytes).into_owned();
     let taken = |file: spec::CollectedFile| {
-        CollectedFile::below(root, &file.path, file.executable, file.bytes)
+        let bytes = Secret::new(clean(file.bytes.expose()));
+        CollectedFile::below(root, &file.path, file.executable, bytes)
     };
     let refused = |(path, why): &(Vec<u8>, String)| LeftOut::below(root, path, why);
     let step = outcome.steps.into_iter().next().unwrap_or_default();
-    let finish = assignment.lane.adapter.read(&Ended {
+    let (stdout, stderr) = (clean(&step.stdout), clean(&step.stderr));
+    let finish = lane.adapter.read(&Ended {
         exit: exit(&step),
-        stdout: &step.stdout,
-        stderr: &step.stderr,
+        stdout: &stdout,
+        stderr: &stderr,
+        at: ended,
     });
+    if let Some(usage) = finish.usage {
+        host.note(format!(
+            "{}: {} tokens read, {} written",
+            lane.name, usage.input, usage.output
+        ));
+    }
     Ok(Turned {
         finish,
         files: outcome.collected.into_iter().filter_map(taken).collect(),
         left_out: outcome.not_collected.iter().filter_map(refused).collect(),
-        transcript: Secret::new([step.stdout, step.stderr].concat()),
+        transcript: Secret::new([stdout, stderr].concat()),
         probes,
         egress,
         started,
@@ -193,11 +208,7 @@ fn spec(
         socket: bridge.socket.clone(),
     };
     let mut env = environment();
-    env.extend(
-        assignment
-            .tooling
-            .map(|tooling| ("PATH".into(), tooling.path())),
-    );
+    env.insert("PATH".into(), path(assignment, launch));
     env.extend(
         proxy
             .environment()
@@ -207,7 +218,7 @@ fn spec(
     env.extend(launch.env.expose().clone());
     Ok(Spec {
         mounts: mounts(assignment, &launch.read_only, &host.binary),
-        files: laid(assignment)?,
+        files: laid(assignment, launch)?,
         network: Network::Bridged(proxy.bridges().iter().map(bridge).collect()),
         limits: Limits {
             memory: Some(8 << 30),
@@ -234,17 +245,30 @@ fn spec(
     })
 }
 
+/// `PATH` inside: the folder of the program's own interpreter behind those of the project's tools.
+fn path(assignment: &Assignment<'_>, launch: &Launch) -> OsString {
+    let project = assignment.tooling.map(Tooling::folders).unwrap_or_default();
+    let system = ["/usr/local/bin", "/usr/bin", "/bin"].map(PathBuf::from);
+    let folders = project.into_iter().chain(launch.path.clone()).chain(system);
+    std::env::join_paths(folders).unwrap_or_else(|_| "/usr/local/bin:/usr/bin:/bin".into())
+}
+
 /// A writer's stream may hold tests, so it is not shown.
-fn run(host: &Host<'_>, spec: &Spec, role: Role) -> Result<spec::Outcome, Error> {
+fn run(
+    host: &Host<'_>,
+    spec: &Spec,
+    assignment: &Assignment<'_>,
+    env: &Variables,
+) -> Result<spec::Outcome, Error> {
     let progress = host.progress;
     let mut show = |event: Event| {
-        if role == Role::Writer {
+        if assignment.role == Role::Writer {
             return;
         }
-        if let Event::Stdout(line) | Event::Stderr(line) = event {
-            progress(Progress::Output(
-                String::from_utf8_lossy(&line).into_owned(),
-            ));
+        if let Event::Stdout(line) | Event::Stderr(line) = event
+            && let Some(text) = assignment.lane.adapter.show(&env.redact(&line))
+        {
+            progress(Progress::Output(text));
         }
     };
     Ok(host.provider.run(spec, &host.cancel, &mut show)?)
@@ -252,7 +276,6 @@ fn run(host: &Host<'_>, spec: &Spec, role: Role) -> Result<spec::Outcome, Error>
 
 fn environment() -> BTreeMap<OsString, OsString> {
     [
-        ("PATH", "/usr/local/bin:/usr/bin:/bin"),
         ("HOME", crate::sandbox::HOME),
         ("LANG", "C.UTF-8"),
         ("TZ", "UTC"),
@@ -305,7 +328,7 @@ fn place(mount: &Mount) -> &Path {
     }
 }
 
-fn laid(assignment: &Assignment<'_>) -> Result<Vec<LaidFile>, Error> {
+fn laid(assignment: &Assignment<'_>, launch: &Launch) -> Result<Vec<LaidFile>, Error> {
     let task = assignment.task;
     let file = TaskFile {
         format: 1,
@@ -330,6 +353,7 @@ fn laid(assignment: &Assignment<'_>) -> Result<Vec<LaidFile>, Error> {
     })?;
     Ok(laid
         .into_iter()
+        .chain(launch.files.iter().cloned())
         .map(|file| LaidFile {
             path: file.path,
             bytes: file.bytes,
@@ -382,12 +406,49 @@ pub fn pinned(
     Ok(next)
 }
 
+/// Why a turn failed, with what to do: by class, and by time where one is known.
+pub fn failed(role: Role, lane: &Lane, task: &Task, failure: &Failure) -> Error {
+    let id = task.id.short();
+    let remedy = match failure.class {
+        ErrorClass::Limit(Some(_)) => {
+            format!("after that time: `hangar run {id}`; or name another harness in `lanes.{role}`")
+        }
+        ErrorClass::Limit(None) => format!(
+            "when the limit is lifted: `hangar run {id}`; or name another harness in `lanes.{role}`"
+        ),
+        ErrorClass::Rate | ErrorClass::Overloaded => {
+            format!("in a few minutes: `hangar run {id}`")
+        }
+        ErrorClass::Auth => {
+            let login = lane.adapter.login().unwrap_or("log it in");
+            format!("{login}; then `hangar run {id}`")
+        }
+        ErrorClass::Billing => format!(
+            "see to its account, or name another harness in `lanes.{role}`; then `hangar run {id}`"
+        ),
+        ErrorClass::Context => {
+            format!("make the task smaller (`hangar task edit {id}`), then `hangar run {id}`")
+        }
+        ErrorClass::Interrupted | ErrorClass::Protocol | ErrorClass::Unknown => {
+            "look at `hangar harness test`, then run the task again".to_owned()
+        }
+    };
+    let told = failure.words(role != Role::Writer);
+    Error::Agent {
+        what: format!("the {role} `{}` {told}", lane.name),
+        remedy,
+    }
+}
+
 /// The harness table of a run document.
-pub fn harness_table(lane: &Lane, template: Digest) -> Harness {
+pub fn harness_table(lane: &Lane, turned: &Turned, template: Digest) -> Harness {
+    // A program that does not say its version now said what it did all the same.
+    let asked = || lane.adapter.version().ok().flatten();
+    let version = turned.finish.version.clone().or_else(asked);
     Harness {
         name: lane.name.to_string(),
         kind: lane.adapter.kind().to_owned(),
-        version: String::new(),
+        version: version.unwrap_or_default(),
         model: lane.model.clone().unwrap_or_default(),
         effort: lane.effort.clone().unwrap_or_default(),
         prompt: template,

@@ -11,9 +11,9 @@ use super::version;
 use crate::git::{self, CollectOptions};
 use crate::grade::adapter::adapter;
 use crate::grade::protect::{self, GUARDED};
-use crate::harness::adapter::TurnEnd;
 use crate::harness::collect::{self, WorkOutput};
 use crate::harness::exchange;
+use crate::harness::finish::TurnEnd;
 use crate::harness::lanes::Lane;
 use crate::harness::prompt::{self, Brief, ImplementerBrief, Prompt};
 use crate::model::digest::Digest;
@@ -83,12 +83,10 @@ impl Implementing<'_> {
         let work = agent::pinned(&store.repo, &scratch, task.base, before)?;
         let prompt = prompt_for(self.host, store, self.dossier, self.round)?;
         let turned = self.turn(&prompt, &work)?;
-        if let TurnEnd::Failed(_, why) = &turned.finish.end {
+        if let TurnEnd::Failed(failure) = &turned.finish.end {
             self.record(&prompt, &turned, RunOutcome::Failed, None)?;
-            return Err(Error::Agent {
-                what: format!("the implementer `{}` failed: {why}", self.round.lane.name),
-                remedy: "look at `hangar harness test`, then run the task again".into(),
-            });
+            let lane = self.round.lane;
+            return Err(agent::failed(Role::Implementer, lane, task, failure));
         }
         self.host.stage("collecting the patch");
         let base_tree = store.repo.read_commit(task.base)?.tree;
@@ -182,7 +180,7 @@ impl Implementing<'_> {
             started: turned.started.to_string(),
             ended: turned.ended.to_string(),
             signer: worker.table(store.clock.now()),
-            harness: Some(agent::harness_table(round.lane, prompt.template)),
+            harness: Some(agent::harness_table(round.lane, turned, prompt.template)),
             sandbox: Some(super::verdict::sandbox_record(Some(&turned.probes))),
             result,
             egress: Some(turned.egress_table()),

@@ -28,7 +28,8 @@ pub(super) fn first_pair(host: &Host<'_>) -> Result<(Lane, Lane), Error> {
     let writers = lanes::resolve(&host.user.lanes, Role::Writer)?;
     let implementers = lanes::resolve(&host.user.lanes, Role::Implementer)?;
     let pairs = lanes::pair(&writers, &implementers)?;
-    pairs.into_iter().next().ok_or_else(|| {
+    let ready = lanes::first_ready(pairs, |(one, other)| vec![one, other], &host.env)?;
+    ready.ok_or_else(|| {
         Error::missing(
             "no writer and implementer on different harnesses are configured",
             "see `hangar harness list`",
@@ -47,7 +48,8 @@ pub(super) fn implementer_lane(
         .and_then(|digest| dossier.seal(digest))
         .map(|seal| &seal.value().writer);
     let Some(Writer::Agent { harness, .. }) = writer else {
-        return candidates.into_iter().next().ok_or_else(|| {
+        let ready = lanes::first_ready(candidates, |lane| vec![lane], &host.env)?;
+        return ready.ok_or_else(|| {
             Error::missing(
                 "no implementer is configured",
                 "set `lanes.implementer` in the user configuration",
@@ -68,14 +70,11 @@ pub(super) fn implementer_lane(
         ));
     }
     let pairs = lanes::pair(&wrote, &candidates)?;
-    pairs
-        .into_iter()
-        .next()
-        .map(|(_, lane)| lane)
-        .ok_or_else(|| {
-            Error::missing(
-                "no implementer on another harness than the writer's is configured",
-                "see `hangar harness list`",
-            )
-        })
+    let ready = lanes::first_ready(pairs, |(_, lane)| vec![lane], &host.env)?;
+    ready.map(|(_, lane)| lane).ok_or_else(|| {
+        Error::missing(
+            "no implementer on another harness than the writer's is configured",
+            "see `hangar harness list`",
+        )
+    })
 }

@@ -14,7 +14,6 @@ use crate::model::plan::Plan;
 use crate::sandbox::spec::Mount;
 use crate::sandbox::toolchain;
 use std::collections::BTreeSet;
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// Folders that every sandbox has anyway.
@@ -139,10 +138,8 @@ impl Tooling {
         self.toolbox.mounts().into_iter().chain(prepared)
     }
 
-    /// `PATH` inside: folders of the programs before those of the system.
-    pub fn path(&self) -> OsString {
-        let mut folders = self.toolbox.tools.folders();
-        folders.extend(["/usr/local/bin", "/usr/bin", "/bin"].map(PathBuf::from));
-        std::env::join_paths(folders).unwrap_or_else(|_| "/usr/local/bin:/usr/bin:/bin".into())
+    /// Folders of the programs inside, for `PATH`.
+    pub fn folders(&self) -> Vec<PathBuf> {
+        self.toolbox.tools.folders()
     }
 }

@@ -14,9 +14,9 @@ use crate::base::redact::Secret;
 use crate::base::words;
 use crate::grade::protect::Globs;
 use crate::grade::suite::SealedFile;
-use crate::harness::adapter::TurnEnd;
 use crate::harness::collect::{self, Complaint, Paths, SealedOutput};
 use crate::harness::exchange;
+use crate::harness::finish::TurnEnd;
 use crate::harness::lanes::Lane;
 use crate::harness::prompt::{self, Brief, Prompt, WriterBrief};
 use crate::model::digest::Digest;
@@ -156,12 +156,9 @@ impl Writing<'_> {
             tooling: Some(tooling),
         };
         let turned = agent::turn(self.host, self.store, &assignment)?;
-        if let TurnEnd::Failed(_, why) = &turned.finish.end {
+        if let TurnEnd::Failed(failure) = &turned.finish.end {
             self.record(number, prompt, &turned, RunOutcome::Failed)?;
-            return Err(Error::Agent {
-                what: format!("the writer `{}` failed: {why}", self.lane.name),
-                remedy: "look at `hangar harness test`, then run the task again".into(),
-            });
+            return Err(agent::failed(Role::Writer, self.lane, self.task(), failure));
         }
         Ok(turned)
     }
@@ -191,7 +188,7 @@ impl Writing<'_> {
             started: turned.started.to_string(),
             ended: turned.ended.to_string(),
             signer: worker.table(store.clock.now()),
-            harness: Some(agent::harness_table(self.lane, prompt.template)),
+            harness: Some(agent::harness_table(self.lane, turned, prompt.template)),
             sandbox: Some(super::verdict::sandbox_record(Some(&turned.probes))),
             result: None,
             egress: Some(turned.egress_table()),

@@ -1,13 +1,19 @@
 //! What every kind of agent program has in common.
 
-use super::{Error, command, script};
+use super::exchange::Laid;
+use super::finish::{Ended, Finish};
+use super::variables::Variables;
+use super::{Error, claude, codex, command, script};
 use crate::model::endpoint::Endpoint;
 use crate::model::lane::{HarnessSettings, Role};
 use std::collections::BTreeMap;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+/// The user's environment.
+pub type Environment = BTreeMap<OsString, OsString>;
 
 /// One kind of agent program, with the settings of one harness.
 pub trait Adapter: fmt::Debug + Send + Sync {
@@ -17,14 +23,30 @@ pub trait Adapter: fmt::Debug + Send + Sync {
     /// What makes two harnesses of this kind the same program.
     fn identity(&self) -> Result<String, Error>;
 
-    /// Whether the program is there. Starts no turn.
-    fn check(&self) -> Health;
+    /// Whether the program and what it logs in with are there. Starts nothing.
+    fn check(&self, env: &Environment) -> Health;
+
+    /// What the program says its version is, where this kind asks for it. Starts the program, with
+    /// an empty home folder and no variable of the user's.
+    fn version(&self) -> Result<Option<String>, Error> {
+        Ok(None)
+    }
+
+    /// How a person gives it what it logs in with, where hangar knows.
+    fn login(&self) -> Option<&'static str> {
+        None
+    }
 
     /// How one turn is started.
     fn launch(&self, turn: &Turn<'_>) -> Result<Launch, Error>;
 
     /// What a turn came to, from how its process ended and what it wrote.
     fn read(&self, ended: &Ended<'_>) -> Finish;
+
+    /// A line that it wrote, as people are shown it; `None` where it says nothing to them.
+    fn show(&self, line: &[u8]) -> Option<String> {
+        Some(String::from_utf8_lossy(line).into_owned())
+    }
 }
 
 /// Makes the adapter of a kind from the harness's name, its settings and its effort.
@@ -32,6 +54,8 @@ pub type Build = fn(&Settings<'_>) -> Result<Box<dyn Adapter>, Error>;
 
 /// Every kind that this version supports: word and constructor.
 pub const KINDS: &[(&str, Build)] = &[
+    (claude::KIND, claude::build),
+    (codex::KIND, codex::build),
     (command::KIND, command::build),
     (script::KIND, script::build),
 ];
@@ -61,23 +85,34 @@ pub fn build(settings: &Settings<'_>) -> Result<Box<dyn Adapter>, Error> {
 
 /// The supported kinds, for messages.
 pub(super) fn supported() -> String {
-    let words: Vec<_> = KINDS.iter().map(|(word, _)| format!("`{word}`")).collect();
-    words.join(" or ")
+    let mut words: Vec<_> = KINDS.iter().map(|(word, _)| format!("`{word}`")).collect();
+    let last = words.pop().unwrap_or_default();
+    format!("{} or {last}", words.join(", "))
 }
 
 /// Whether a program can be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Health {
-    /// It is there.
-    Ok {
-        /// What it says its version is, where it was asked.
-        version: Option<String>,
-    },
+    /// It can.
+    Ok,
     /// It is not, with what to do about it.
     Missing {
         /// What is missing and how to get it.
         message: String,
     },
+}
+
+impl Health {
+    /// What an attempt to use it came to, with its causes.
+    pub(super) fn of<T>(tried: Result<T, Error>) -> Self {
+        let Err(error) = tried else { return Self::Ok };
+        Self::Missing {
+            message: match std::error::Error::source(&error) {
+                Some(source) => format!("{error}: {source}"),
+                None => error.to_string(),
+            },
+        }
+    }
 }
 
 /// One turn of an agent.
@@ -93,8 +128,12 @@ pub struct Turn<'a> {
     pub work: &'a Path,
     /// Where the caller binds hangar's own binary read-only, inside. Kind `script` needs it.
     pub hangar: &'a Path,
+    /// What it is told.
+    pub prompt: &'a str,
+    /// Its home folder inside, empty and writable.
+    pub home: &'a Path,
     /// The user's environment, from which variables are passed on by name.
-    pub env: &'a BTreeMap<OsString, OsString>,
+    pub env: &'a Environment,
     /// Wall clock for the turn.
     pub total: Duration,
     /// Longest silence.
@@ -121,181 +160,26 @@ impl Bind {
     }
 }
 
-/// Variables whose values may be credentials: `Debug` shows their names alone.
-#[derive(Clone, Default, PartialEq, Eq)]
-pub struct Variables(BTreeMap<OsString, OsString>);
-
-impl Variables {
-    /// Sets one.
-    pub fn set(&mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) {
-        let (name, value) = (name.as_ref().to_owned(), value.as_ref().to_owned());
-        self.0.insert(name, value);
-    }
-
-    /// The value of one.
-    pub fn get(&self, name: &str) -> Option<&OsStr> {
-        self.0.get(OsStr::new(name)).map(OsString::as_os_str)
-    }
-
-    /// All of them, for the process that gets them.
-    pub fn expose(&self) -> &BTreeMap<OsString, OsString> {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Variables {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(self.0.keys()).finish()
-    }
-}
-
-/// How a turn is started inside a sandbox. `HOME`, the proxy variables and locale are the
+/// How a turn is started inside a sandbox. `HOME`, `PATH`, the proxy variables and locale are the
 /// caller's.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Launch {
     /// Program by absolute path inside, and its arguments.
     pub argv: Vec<OsString>,
     /// Environment.
     pub env: Variables,
+    /// A folder to have on `PATH`, where its interpreter lies in one of its own.
+    pub path: Option<PathBuf>,
     /// Standard input; empty is none.
     pub stdin: Vec<u8>,
     /// What of the host it needs beside the system: program, interpreter, `read`.
     pub read_only: Vec<Bind>,
+    /// Files to lay into its home folder: settings, never a credential.
+    pub files: Vec<Laid>,
     /// Where it may connect to.
     pub hosts: Vec<Endpoint>,
     /// Wall clock.
     pub total: Duration,
     /// Longest silence; `None` where a program of this kind may be silent.
     pub idle: Option<Duration>,
-}
-
-/// How a process ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Exit {
-    /// Exit status.
-    Code(i32),
-    /// Killed by this signal.
-    Signal(i32),
-    /// The wall clock ran out.
-    TimedOut,
-    /// Nothing moved for the idle time.
-    Idle,
-    /// It could not be started (errno).
-    NotStarted(i32),
-}
-
-/// A process that has ended, with its streams.
-#[derive(Debug, Clone, Copy)]
-pub struct Ended<'a> {
-    /// How.
-    pub exit: Exit,
-    /// Standard output.
-    pub stdout: &'a [u8],
-    /// Standard error.
-    pub stderr: &'a [u8],
-}
-
-/// Class of a failure: decides whether another lane takes over, and whether it counts as an
-/// attempt.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ErrorClass {
-    /// A usage limit; the text is the program's time of reset.
-    Limit(Option<String>),
-    /// Too many requests.
-    Rate,
-    /// The provider is overloaded or out.
-    Overloaded,
-    /// Not logged in, or a key that is not accepted.
-    Auth,
-    /// Payment.
-    Billing,
-    /// The context is full.
-    Context,
-    /// Stopped: by a signal, by a timer, by the person.
-    Interrupted,
-    /// It did not keep to what its kind promises.
-    Protocol,
-    /// Anything else.
-    Unknown,
-}
-
-/// What a turn came to, as far as the program tells. The caller's own checks decide.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum TurnEnd {
-    /// The program says that it did what it was asked.
-    Done,
-    /// It did not.
-    Failed(ErrorClass, String),
-}
-
-/// Tokens of one turn.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Usage {
-    /// Read.
-    pub input: u64,
-    /// Written.
-    pub output: u64,
-}
-
-/// What was learnt from a finished turn.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finish {
-    /// How it ended.
-    pub end: TurnEnd,
-    /// Tokens, where the program tells.
-    pub usage: Option<Usage>,
-    /// The program's own name of the session, for a resume.
-    pub session: Option<String>,
-}
-
-impl Finish {
-    /// What an exit alone says. No text of the program is part of it.
-    pub(super) fn of_exit(exit: Exit) -> Self {
-        let failed = |class, text: String| TurnEnd::Failed(class, text);
-        let end = match exit {
-            Exit::Code(0) => TurnEnd::Done,
-            Exit::Code(code) => failed(ErrorClass::Unknown, format!("exit status {code}")),
-            Exit::Signal(signal) => {
-                failed(ErrorClass::Interrupted, format!("ended by signal {signal}"))
-            }
-            Exit::TimedOut => failed(
-                ErrorClass::Interrupted,
-                "the time for the turn ran out".into(),
-            ),
-            Exit::Idle => failed(ErrorClass::Interrupted, "it was silent for too long".into()),
-            Exit::NotStarted(errno) => {
-                let why = std::io::Error::from_raw_os_error(errno);
-                failed(
-                    ErrorClass::Protocol,
-                    format!("it could not be started: {why}"),
-                )
-            }
-        };
-        Self {
-            end,
-            usage: None,
-            session: None,
-        }
-    }
-}
-
-/// Variables that every kind gets, and those that the harness passes on by name.
-pub(super) fn environment(
-    settings: &str,
-    pass: &[String],
-    turn: &Turn<'_>,
-) -> Result<Variables, Error> {
-    let mut env = Variables::default();
-    for name in pass {
-        let value = turn
-            .env
-            .get(OsStr::new(name))
-            .ok_or_else(|| Error::MissingVariable {
-                harness: settings.to_owned(),
-                variable: name.clone(),
-            })?;
-        env.set(name, value);
-    }
-    env.set(super::exchange::VARIABLE, turn.exchange);
-    Ok(env)
 }

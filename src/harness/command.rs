@@ -5,18 +5,16 @@
 //! any good is for the caller's checks.
 
 use super::Error;
-use super::adapter::Bind;
-use super::adapter::{self, Adapter, Ended, Finish, Health, Launch, Settings, Turn};
+use super::adapter::{Adapter, Bind, Environment, Health, Launch, Settings, Turn};
+use super::finish::{Ended, Finish};
 use super::program::{self, Program};
+use super::variables::{self, environment};
 use std::ffi::OsString;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 /// Word of the kind.
 pub const KIND: &str = "command";
-
-/// Where programs are looked for inside, after an interpreter's own folder.
-const SYSTEM_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 #[derive(Debug)]
 struct Command {
@@ -71,22 +69,15 @@ impl Adapter for Command {
         Ok(format!("{KIND} file {}:{}", meta.dev(), meta.ino()))
     }
 
-    fn check(&self) -> Health {
-        match self.program(None) {
-            Ok(_) => Health::Ok { version: None },
-            Err(error) => Health::Missing {
-                message: match std::error::Error::source(&error) {
-                    Some(source) => format!("{error}: {source}"),
-                    None => error.to_string(),
-                },
-            },
-        }
+    fn check(&self, env: &Environment) -> Health {
+        let set = || variables::are_set(&self.name, &self.harness.env, env);
+        Health::of(self.program(None).and_then(|_| set()))
     }
 
     fn launch(&self, turn: &Turn<'_>) -> Result<Launch, Error> {
         let home = turn.env.get(std::ffi::OsStr::new("HOME")).map(Path::new);
         let program = self.program(home)?;
-        let mut env = adapter::environment(&self.name, &self.harness.env, turn)?;
+        let mut env = environment(&self.name, &self.harness.env, turn)?;
         env.set("HANGAR_ROLE", turn.role.as_str());
         for (name, value) in [
             ("HANGAR_MODEL", &self.harness.model),
@@ -96,20 +87,19 @@ impl Adapter for Command {
                 env.set(name, value);
             }
         }
-        let mut path = OsString::new();
-        if let Some(dir) = &program.path {
-            path.push(dir);
-            path.push(":");
-        }
-        path.push(SYSTEM_PATH);
-        env.set("PATH", path);
+        let arguments = self.harness.command.iter().skip(1).map(OsString::from);
         let mut read_only = program.binds;
         read_only.extend(self.harness.read.iter().map(Bind::same));
         Ok(Launch {
-            argv: self.harness.command.iter().map(OsString::from).collect(),
+            argv: [program.start.into()]
+                .into_iter()
+                .chain(arguments)
+                .collect(),
             env,
+            path: program.path,
             stdin: Vec::new(),
             read_only,
+            files: Vec::new(),
             hosts: self.harness.hosts.clone(),
             total: turn.total,
             idle: Some(turn.idle),

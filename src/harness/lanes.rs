@@ -1,9 +1,16 @@
 //! Which harness plays which role, and that the writer is never the implementer.
 
-use super::Error;
-use super::adapter::{self, Adapter, Settings};
-use crate::model::lane::{LaneName, LaneSettings, Role};
+use super::adapter::{self, Adapter, Environment, Health, Settings};
+use super::{Error, claude, codex};
+use crate::model::lane::{HarnessSettings, LaneName, LaneSettings, Role};
 use std::sync::Arc;
+use std::time::Duration;
+
+/// Harnesses that need no configuration, and are the lane of a role that has none.
+const DEFAULTS: &[(Role, &str)] = &[
+    (Role::Writer, claude::KIND),
+    (Role::Implementer, codex::KIND),
+];
 
 /// One lane: a harness at an effort.
 #[derive(Debug, Clone)]
@@ -14,24 +21,60 @@ pub struct Lane {
     pub model: Option<String>,
     /// Effort in the program's own words: the lane's, or the harness's own.
     pub effort: Option<String>,
+    /// Wall clock of one turn, where the user set it.
+    pub timeout: Option<Duration>,
+    /// Longest silence of one turn, where the user set it.
+    pub idle: Option<Duration>,
     /// Its adapter.
     pub adapter: Arc<dyn Adapter>,
 }
 
-/// The lanes of a role, best first. Nothing is started.
+/// The lanes of a role, best first: those that are configured, else its default where that program is
+/// there. Nothing is started.
 pub fn resolve(settings: &LaneSettings, role: Role) -> Result<Vec<Lane>, Error> {
-    let names = settings.lanes.get(&role).cloned().unwrap_or_default();
-    if names.is_empty() {
-        return Err(Error::NoLane(role));
+    match settings.lanes.get(&role).filter(|names| !names.is_empty()) {
+        Some(names) => names
+            .iter()
+            .cloned()
+            .map(|name| lane(settings, name))
+            .collect(),
+        None => Ok(vec![default_lane(settings, role)?]),
     }
-    names.into_iter().map(|name| lane(settings, name)).collect()
+}
+
+fn default_lane(settings: &LaneSettings, role: Role) -> Result<Lane, Error> {
+    let none = |why| Error::NoLane { role, why };
+    let default = DEFAULTS.iter().find(|(one, _)| *one == role);
+    let (_, harness) = default.ok_or_else(|| none(None))?;
+    let name = LaneName {
+        harness: (*harness).to_owned(),
+        effort: None,
+    };
+    let lane = lane(settings, name)?;
+    match lane.adapter.identity() {
+        Ok(_) => Ok(lane),
+        Err(error) => Err(none(Some(error.to_string()))),
+    }
+}
+
+/// The settings of a harness: as configured, or empty ones for a program that needs none.
+pub fn harness(settings: &LaneSettings, name: &str) -> Option<HarnessSettings> {
+    let known = || {
+        let known = DEFAULTS.iter().any(|(_, default)| *default == name);
+        known.then(|| HarnessSettings {
+            kind: name.to_owned(),
+            ..HarnessSettings::default()
+        })
+    };
+    settings.harnesses.get(name).cloned().or_else(known)
 }
 
 /// One lane by its name. Nothing is started.
 pub fn lane(settings: &LaneSettings, name: LaneName) -> Result<Lane, Error> {
-    let Some(harness) = settings.harnesses.get(&name.harness) else {
+    let Some(harness) = harness(settings, &name.harness) else {
         return Err(Error::UnknownHarness { lane: name.harness });
     };
+    let harness = &harness;
     let effort = name.effort.clone().or_else(|| harness.effort.clone());
     let adapter = adapter::build(&Settings {
         name: &name.harness,
@@ -40,6 +83,8 @@ pub fn lane(settings: &LaneSettings, name: LaneName) -> Result<Lane, Error> {
     })?;
     Ok(Lane {
         model: harness.model.clone(),
+        timeout: harness.timeout,
+        idle: harness.idle,
         effort,
         adapter: adapter.into(),
         name,
@@ -68,8 +113,36 @@ pub fn pair(writers: &[Lane], implementers: &[Lane]) -> Result<Vec<(Lane, Lane)>
         (false, ..) => Ok(pairs),
         (true, Some(error), _) => Err(error),
         (true, None, false) => Err(Error::SameHarness(same.join("; "))),
-        (true, None, true) if writers.is_empty() => Err(Error::NoLane(Role::Writer)),
-        (true, None, true) => Err(Error::NoLane(Role::Implementer)),
+        (true, None, true) => Err(Error::NoLane {
+            role: if writers.is_empty() {
+                Role::Writer
+            } else {
+                Role::Implementer
+            },
+            why: None,
+        }),
+    }
+}
+
+/// The first choice of which every lane that it needs can be used now: the program and what it logs
+/// in with are there. Where none can, the error is that of the best.
+pub fn first_ready<T>(
+    choices: Vec<T>,
+    needs: fn(&T) -> Vec<&Lane>,
+    env: &Environment,
+) -> Result<Option<T>, Error> {
+    let mut missing = None;
+    for choice in choices {
+        let health = |lane: &Lane| lane.adapter.check(env);
+        let mut all = needs(&choice).into_iter().map(health);
+        match all.find(|health| *health != Health::Ok) {
+            Some(Health::Missing { message }) => missing = missing.or(Some(message)),
+            _ => return Ok(Some(choice)),
+        }
+    }
+    match missing {
+        Some(message) => Err(Error::NotReady { message }),
+        None => Ok(None),
     }
 }
 
@@ -173,10 +246,10 @@ mod tests {
 
     #[test]
     fn without_configuration_the_error_says_what_to_configure() {
-        let error = resolve(&LaneSettings::default(), Role::Writer).unwrap_err();
+        let error = resolve(&LaneSettings::default(), Role::Judge).unwrap_err();
         let text = error.to_string();
         assert!(
-            text.contains("no lane is configured for the writer"),
+            text.contains("no lane is configured for the judge;"),
             "{text}"
         );
         assert!(
@@ -186,14 +259,60 @@ mod tests {
     }
 
     #[test]
+    fn the_default_of_a_role_is_said_to_be_missing_where_it_is() {
+        let gone = |kind: &str| HarnessSettings {
+            kind: kind.into(),
+            command: vec!["/no/such/agent".into()],
+            ..HarnessSettings::default()
+        };
+        let harnesses = [("claude", gone("claude")), ("codex", gone("codex"))];
+        for (role, name) in [(Role::Writer, "claude"), (Role::Implementer, "codex")] {
+            let error = resolve(&settings(&harnesses, &[], &[]), role).unwrap_err();
+            let text = error.to_string();
+            let default = format!("its default cannot be used (harness `{name}`: cannot use");
+            assert!(text.contains(&default), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_first_pair_that_can_be_used_is_taken() {
+        let dir = tempfile::tempdir().unwrap();
+        let (one, two) = (dir.path().join("1"), dir.path().join("2"));
+        std::fs::create_dir(&one).unwrap();
+        std::fs::create_dir(&two).unwrap();
+        let keyed = HarnessSettings {
+            env: vec!["MY_KEY".into()],
+            ..script(&two)
+        };
+        let harnesses = [("x", script(&one)), ("y", keyed.clone()), ("z", keyed)];
+        let settings = settings(&harnesses, &["y", "x"], &["x", "z"]);
+        let lanes = |role| resolve(&settings, role).unwrap();
+        let pairs = pair(&lanes(Role::Writer), &lanes(Role::Implementer)).unwrap();
+        let ready = |pairs: Vec<(Lane, Lane)>, env: &Environment| {
+            first_ready(pairs, |(one, other)| vec![one, other], env)
+        };
+        let error = ready(pairs.clone(), &Environment::new()).unwrap_err();
+        assert!(
+            error.to_string().contains("`MY_KEY`, which is not set"),
+            "{error}"
+        );
+        let env = [("MY_KEY".into(), "k".into())].into();
+        let (writer, _) = ready(pairs, &env).unwrap().unwrap();
+        assert_eq!(writer.name.to_string(), "y");
+    }
+
+    #[test]
     fn a_lane_needs_its_harness_and_a_role_its_lane() {
         assert!(matches!(
             resolve(&settings(&[], &["nobody"], &[]), Role::Writer),
             Err(Error::UnknownHarness { .. })
         ));
         assert!(matches!(
-            resolve(&settings(&[], &[], &[]), Role::Writer),
-            Err(Error::NoLane(Role::Writer))
+            resolve(&settings(&[], &[], &[]), Role::Judge),
+            Err(Error::NoLane {
+                role: Role::Judge,
+                ..
+            })
         ));
     }
 

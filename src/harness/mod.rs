@@ -6,14 +6,23 @@
 //! Docs: `docs/reference/harnesses.md`.
 
 pub mod adapter;
+mod classify;
+pub mod claude;
+pub mod codex;
 pub mod collect;
 pub mod command;
 pub mod egress;
 pub mod exchange;
+pub mod finish;
+mod installed;
 pub mod lanes;
+mod npm;
 mod program;
 pub mod prompt;
+mod reset;
 pub mod script;
+mod stream;
+pub mod variables;
 
 use std::path::PathBuf;
 
@@ -57,13 +66,50 @@ pub enum Error {
         #[source]
         source: std::io::Error,
     },
-    /// A role has no lane.
+    /// A program that has its own adapter is not there.
     #[error(
-        "no lane is configured for the {0}; name a harness of kind {kinds} in `lanes.{0}`, under \
-         [lanes] of the user configuration",
-        kinds = adapter::supported()
+        "harness `{harness}`: `{program}` is not on PATH; install it (`{get}`), or name its file: \
+         `command = [\"/path/of/{program}\"]` under [harness.{harness}] of the user configuration"
     )]
-    NoLane(crate::model::lane::Role),
+    NotInstalled {
+        /// Name of the harness.
+        harness: String,
+        /// The file that is looked for.
+        program: &'static str,
+        /// How to get it.
+        get: &'static str,
+    },
+    /// A program has nothing to log in with.
+    #[error(
+        "harness `{harness}` has nothing to log in with: set {variables} in the environment of hangar; {login}"
+    )]
+    NoCredential {
+        /// Name of the harness.
+        harness: String,
+        /// Variables, one of which is enough.
+        variables: String,
+        /// How a person gets a value for one.
+        login: &'static str,
+    },
+    /// A role has no lane, and its default cannot be used.
+    #[error(
+        "no lane is configured for the {role}{}; name a harness of kind {} in `lanes.{role}`, under \
+         [lanes] of the user configuration",
+        .why.as_ref().map_or_else(String::new, |why| format!(", and its default cannot be used ({why})")),
+        adapter::supported()
+    )]
+    NoLane {
+        /// The role.
+        role: crate::model::lane::Role,
+        /// Why its default cannot be used, where it has one.
+        why: Option<String>,
+    },
+    /// No lane can be used now.
+    #[error("{message}")]
+    NotReady {
+        /// What is missing and how to get it.
+        message: String,
+    },
     /// Writer and implementer would be the same program.
     #[error(
         "writer and implementer must be different harnesses, but every pair of lanes is one and \

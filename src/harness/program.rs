@@ -1,6 +1,7 @@
 //! Which host files a program needs to run inside a sandbox.
 
 use super::adapter::Bind;
+use super::npm;
 use crate::base::process;
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -17,6 +18,8 @@ const SYSTEM: &[&str] = &["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64"];
 pub(super) struct Program {
     /// Its real file.
     pub(super) canonical: PathBuf,
+    /// The file to start inside: as it was named, or where its package finds itself.
+    pub(super) start: PathBuf,
     /// What to bind.
     pub(super) binds: Vec<Bind>,
     /// Folder of an interpreter outside the system folders, for `PATH`.
@@ -33,8 +36,14 @@ pub(super) fn locate(program: &Path, home: Option<&Path>) -> io::Result<Program>
     }
     let mut binds = BTreeSet::new();
     add(&mut binds, program, &canonical);
-    let mut path = None;
+    let (mut path, mut start) = (None, program);
     if let Some(interpreter) = interpreter(&canonical)? {
+        let parts = npm::package(&canonical, home)?;
+        // Node looks for a package's parts beside the file that it was started with.
+        if !parts.is_empty() {
+            start = &canonical;
+        }
+        binds.extend(parts.into_iter().filter(|bind| !is_system(&bind.inside)));
         let real = interpreter.canonicalize()?;
         add(&mut binds, &interpreter, &real);
         if let Some(package) = package(&real, home) {
@@ -46,10 +55,21 @@ pub(super) fn locate(program: &Path, home: Option<&Path>) -> io::Result<Program>
             .map(Path::to_owned);
     }
     Ok(Program {
+        start: start.to_owned(),
+        binds: outermost(&binds),
         canonical,
-        binds: binds.into_iter().collect(),
         path,
     })
+}
+
+/// Without what can be seen in a folder that is bound as it is: nothing is mounted inside a mount.
+fn outermost(binds: &BTreeSet<Bind>) -> Vec<Bind> {
+    let whole = |folder: &Bind| folder.host == folder.inside && folder.host.is_dir();
+    let hidden = |bind: &Bind| {
+        let holds = |folder: &&Bind| whole(folder) && bind.inside.starts_with(&folder.inside);
+        binds.iter().filter(holds).any(|folder| folder != bind)
+    };
+    binds.iter().filter(|bind| !hidden(bind)).cloned().collect()
 }
 
 /// Binds the file under both its names: as it was written, and as it really is.
@@ -155,6 +175,27 @@ mod tests {
             host: real,
             inside: link
         }));
+    }
+
+    #[test]
+    fn a_link_in_a_folder_that_is_seen_whole_is_not_mounted_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        let (bin, lib) = (
+            root.join("v22/bin"),
+            root.join("v22/lib/node_modules/agent"),
+        );
+        std::fs::create_dir_all(&bin).unwrap();
+        std::fs::create_dir_all(&lib).unwrap();
+        write_atomic(&bin.join("node"), b"\x7fELF", 0o755).unwrap();
+        let text = format!("#!{}\n", bin.join("node").display());
+        write_atomic(&lib.join("agent.js"), text.as_bytes(), 0o755).unwrap();
+        write_atomic(&lib.join("package.json"), b"{}", 0o644).unwrap();
+        std::os::unix::fs::symlink("../lib/node_modules/agent/agent.js", bin.join("agent"))
+            .unwrap();
+        let program = locate(&bin.join("agent"), None).unwrap();
+        assert_eq!(program.binds, [Bind::same(root.join("v22"))]);
+        assert_eq!(program.start, lib.join("agent.js"));
     }
 
     #[test]

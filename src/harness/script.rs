@@ -6,7 +6,9 @@
 //! nothing. Inside a sandbox it is played by hangar's own binary ([`play_main`]).
 
 use super::Error;
-use super::adapter::{self, Adapter, Bind, Ended, Finish, Health, Launch, Settings, Turn};
+use super::adapter::{Adapter, Bind, Environment, Health, Launch, Settings, Turn};
+use super::finish::{Ended, Finish};
+use super::variables::{self, environment};
 use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Write as _};
@@ -74,13 +76,9 @@ impl Adapter for Script {
         Ok(format!("{KIND} {}", dir.display()))
     }
 
-    fn check(&self) -> Health {
-        match self.canonical() {
-            Ok(_) => Health::Ok { version: None },
-            Err(error) => Health::Missing {
-                message: error.to_string(),
-            },
-        }
+    fn check(&self, env: &Environment) -> Health {
+        let set = || variables::are_set(&self.name, &self.settings.env, env);
+        Health::of(self.canonical().and_then(|_| set()))
     }
 
     fn launch(&self, turn: &Turn<'_>) -> Result<Launch, Error> {
@@ -100,9 +98,11 @@ impl Adapter for Script {
         }
         Ok(Launch {
             argv,
-            env: adapter::environment(&self.name, &self.settings.env, turn)?,
+            env: environment(&self.name, &self.settings.env, turn)?,
+            path: None,
             stdin: Vec::new(),
             read_only,
+            files: Vec::new(),
             hosts: self.settings.hosts.clone(),
             total: turn.total,
             idle: None,

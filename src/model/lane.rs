@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::time::Duration;
 
 /// What an agent program is asked to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -98,16 +99,21 @@ pub struct HarnessSettings {
     pub model: Option<String>,
     /// Effort, in the program's own words.
     pub effort: Option<String>,
-    /// Program and arguments (kind `command`).
+    /// Program and arguments; for a program that has a kind of its own, its file where `PATH` does not
+    /// have it, and arguments before hangar's own.
     pub command: Vec<String>,
     /// Folder of prepared turns (kind `script`), absolute.
     pub dir: Option<PathBuf>,
-    /// Where its egress may go, beside the adapter's own defaults.
+    /// Where its egress may go. Where it is empty, the adapter's own places.
     pub hosts: Vec<Endpoint>,
     /// Names of variables of the user's environment that are passed through.
     pub env: Vec<String>,
     /// Host paths bound read-only, absolute.
     pub read: Vec<PathBuf>,
+    /// Wall clock of one turn, instead of hangar's own.
+    pub timeout: Option<Duration>,
+    /// Longest silence of one turn, instead of hangar's own.
+    pub idle: Option<Duration>,
 }
 
 /// Harnesses and lanes of one user.

@@ -5,10 +5,11 @@
 
 use hangar::base::files::write_atomic;
 use hangar::base::redact::Secret;
-use hangar::harness::adapter::{Ended, Exit, Launch, Turn, TurnEnd};
+use hangar::harness::adapter::{Launch, Turn};
 use hangar::harness::collect::{CollectedFile, LeftOut, Paths, sealed};
 use hangar::harness::egress::{Config, Proxy, Reason, Verdict};
 use hangar::harness::exchange::{Criterion, INSIDE, Inputs, SEALED, TaskFile};
+use hangar::harness::finish::{Ended, Exit, TurnEnd};
 use hangar::harness::lanes::{Lane, resolve};
 use hangar::model::lane::{HarnessSettings, LaneSettings, Role};
 use hangar::sandbox::spec::{
@@ -54,6 +55,8 @@ fn launch(lane: &Lane) -> Launch {
             exchange: Path::new(INSIDE),
             work: Path::new("/src"),
             hangar: Path::new("/hangar/bin"),
+            prompt: "write tests",
+            home: Path::new("/home/user"),
             env: &env,
             total: Duration::from_secs(60),
             idle: Duration::from_secs(30),
@@ -91,6 +94,7 @@ fn inputs() -> Vec<LaidFile> {
 
 fn run(launch: &Launch, src: &Path, proxy: Option<&Proxy>) -> Outcome {
     let mut env: BTreeMap<_, _> = launch.env.expose().clone();
+    env.insert("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into());
     let mut network = Network::None;
     if let Some(proxy) = proxy {
         let vars = proxy.environment().into_iter();
@@ -160,6 +164,7 @@ fn end(lane: &Lane, outcome: &Outcome) -> TurnEnd {
         exit,
         stdout: &step.stdout,
         stderr: &step.stderr,
+        at: "2026-01-01T00:00:00Z".parse().unwrap(),
     };
     lane.adapter.read(&ended).end
 }

@@ -6,7 +6,8 @@ use crate::ui::{Label, Table, escape};
 use clap::{Args, Subcommand};
 
 const EXAMPLES: &str = "\
-Agent programs and lanes are configured in your own file, never in hangar.toml:
+Claude Code (`claude`) writes and Codex (`codex`) implements where nothing else is configured. Other
+programs and lanes stand in your own file, never in hangar.toml:
 
   [harness.mine]
   kind = \"command\"
@@ -31,7 +32,8 @@ pub enum HarnessCommand {
     List,
     /// Check that harnesses can be used; exit 1 when one cannot
     ///
-    /// Looks for each program and what it needs. No turn is started.
+    /// Looks for each program and what it logs in with, and asks it for its version. No turn is
+    /// started.
     Test {
         /// Which ones [default: all]
         #[arg(value_name = "NAME")]

@@ -5,13 +5,16 @@ use crate::model::lane::Role;
 impl From<Error> for CliError {
     fn from(error: Error) -> Self {
         match error {
-            Error::NoLane(role) => Self::of(ExitStatus::Missing, error)
+            Error::NoLane { role, .. } => Self::of(ExitStatus::Missing, error)
                 .hint("`hangar harness list` shows what is configured")
                 .hint(without_agent(role)),
             Error::UnsupportedKind { .. }
             | Error::UnknownHarness { .. }
             | Error::Settings { .. }
             | Error::Program { .. }
+            | Error::NotInstalled { .. }
+            | Error::NoCredential { .. }
+            | Error::NotReady { .. }
             | Error::MissingVariable { .. } => Self::of(ExitStatus::Missing, error)
                 .hint("`hangar harness list` shows what is configured"),
             Error::SameHarness(_) => Self::of(ExitStatus::Refused, error)
