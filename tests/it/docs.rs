@@ -16,6 +16,11 @@ pub(crate) fn page(path: &str) -> String {
 /// Whether pages are to be written instead of compared.
 const WRITE: &str = "HANGAR_WRITE_DOCS";
 
+/// Whether files of the repository are to be written.
+pub(crate) fn are_written() -> bool {
+    std::env::var_os(WRITE).is_some()
+}
+
 /// Compares a file of the repository with what it should be. With `HANGAR_WRITE_DOCS=1` in the
 /// environment it is written.
 pub(crate) fn keep(path: &str, wanted: &str) {
@@ -24,7 +29,7 @@ pub(crate) fn keep(path: &str, wanted: &str) {
         return;
     }
     assert!(
-        std::env::var_os(WRITE).is_some(),
+        are_written(),
         "{path} is not current; write it with `{WRITE}=1 cargo test --test it docs`"
     );
     std::fs::write(root().join(path), wanted).unwrap();

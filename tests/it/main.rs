@@ -6,6 +6,7 @@
     reason = "tests start programs and write files of their own, and stop where they can't go on"
 )]
 
+mod agents;
 mod apart;
 mod arbiter;
 mod archive;
@@ -60,12 +61,14 @@ mod grade_sandboxed;
 mod grade_tap;
 mod harness_egress;
 mod harness_sandbox;
+mod harness_streams;
 mod hooks;
 mod inbox;
 mod index;
 mod index_damage;
 mod kill;
 mod kill_scene;
+mod model_server;
 mod news;
 mod partition;
 mod patch_approval;
