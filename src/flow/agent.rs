@@ -84,6 +84,8 @@ pub struct Turned {
     pub left_out: Vec<LeftOut>,
     /// Both streams, one after the other.
     pub transcript: Secret,
+    /// What it was given of the user's environment.
+    pub env: Variables,
     /// What the sandbox held.
     pub probes: Probes,
     /// Requests through the proxy.
@@ -180,6 +182,7 @@ pub fn turn(host: &Host<'_>, store: &Store, assignment: &Assignment<'_>) -> Resu
         files: outcome.collected.into_iter().filter_map(taken).collect(),
         left_out: outcome.not_collected.iter().filter_map(refused).collect(),
         transcript: Secret::new([stdout, stderr].concat()),
+        env: launch.env,
         probes,
         egress,
         started,

@@ -110,6 +110,20 @@ impl Implementing<'_> {
             ));
         }
         let subject = Subject::new(&store.repo, task.base, collected.tree)?;
+        if let Some(name) = turned
+            .env
+            .credential_in(&subject.changed_contents(&store.repo)?)
+        {
+            let name = name.to_string_lossy();
+            self.record(&prompt, &turned, RunOutcome::Malformed, None)?;
+            return Err(Error::Agent {
+                what: format!(
+                    "the implementer `{}` left the value of `{name}` in its patch",
+                    self.round.lane.name
+                ),
+                remedy: "the patch is not kept; run the task again".into(),
+            });
+        }
         let result = result_table(&subject, collected.ignored);
         self.record(&prompt, &turned, RunOutcome::Completed, Some(result))
     }

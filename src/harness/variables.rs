@@ -8,8 +8,10 @@ use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::os::unix::ffi::OsStrExt as _;
 
-/// Shorter values are no credentials, and stand in texts by chance.
-const SHORTEST_SECRET: usize = 8;
+/// Shorter values stand in texts by chance.
+const SHORTEST_REDACTED: usize = 8;
+/// Shorter values are no credentials.
+const SHORTEST_CREDENTIAL: usize = 16;
 
 /// Variables whose values may be credentials: `Debug` shows their names alone.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -49,7 +51,7 @@ impl Variables {
             .passed
             .iter()
             .filter_map(|name| Some((name, self.all.get(name)?.as_bytes())))
-            .filter(|(_, value)| value.len() >= SHORTEST_SECRET)
+            .filter(|(_, value)| value.len() >= SHORTEST_REDACTED)
             .collect();
         // One value may hold another.
         secrets.sort_by_key(|(_, value)| std::cmp::Reverse(value.len()));
@@ -60,6 +62,23 @@ impl Variables {
             }
         }
         out
+    }
+
+    /// The name of a credential whose value stands in one of these texts. A place (a URL or a path) is
+    /// none: it may well stand in code.
+    pub fn credential_in(&self, texts: &[Vec<u8>]) -> Option<&OsStr> {
+        let is_credential = |value: &[u8]| {
+            let place = value.starts_with(b"/") || value.windows(3).any(|part| part == b"://");
+            value.len() >= SHORTEST_CREDENTIAL && !place
+        };
+        let stands = |name: &&OsString| {
+            let value = self
+                .all
+                .get(*name)
+                .map_or(&[][..], |value| value.as_bytes());
+            is_credential(value) && texts.iter().any(|text| replace(text, value, b"").is_some())
+        };
+        self.passed.iter().find(stands).map(OsString::as_os_str)
     }
 }
 
@@ -140,5 +159,18 @@ mod tests {
         );
         assert!(matches!(env.redact(b"sk-1234567"), Cow::Borrowed(_)));
         assert!(!format!("{env:?}").contains("sk-"));
+    }
+
+    #[test]
+    fn a_credential_in_a_text_is_named_and_a_place_is_none() {
+        let mut env = Variables::default();
+        env.pass("URL", "http://127.0.0.1:8080");
+        env.pass("DIR", "/home/alice/models/one");
+        env.pass("KEY", "sk-0123456789abcdef");
+        let texts = |text: &str| vec![b"x".to_vec(), text.as_bytes().to_vec()];
+        let found = env.credential_in(&texts("key = 'sk-0123456789abcdef'"));
+        assert_eq!(found, Some(OsStr::new("KEY")));
+        let fine = "http://127.0.0.1:8080 /home/alice/models/one sk-0123456789abcde";
+        assert_eq!(env.credential_in(&texts(fine)), None);
     }
 }

@@ -18,6 +18,7 @@ mod cli_agents;
 mod cli_config;
 mod cli_decide;
 mod cli_flow;
+mod cli_harness;
 mod cli_help;
 mod cli_init;
 mod cli_keys;

@@ -4,6 +4,7 @@ mod again;
 mod attacks;
 mod bombs;
 mod crates;
+mod credential;
 mod environment;
 mod exec;
 mod external;
