@@ -15,7 +15,6 @@ use crate::base::redact::Secret;
 use crate::model::endpoint::Endpoint;
 use serde_json::Value;
 use std::ffi::OsString;
-use std::path::Path;
 
 /// Word of the kind.
 pub const KIND: &str = "codex";
@@ -27,6 +26,27 @@ static FACTS: Facts = Facts {
     variables: &[],
     login: "an API key goes into CODEX_API_KEY (it does not look at OPENAI_API_KEY)",
 };
+
+/// Its settings for one turn: no reports, updates, plugins, hooks, agents beside it or web. Its key is kept
+/// from the commands that it runs. The work tree has no trust level: that alone keeps the repository's own
+/// settings out, while an `untrusted` one would keep out its `AGENTS.md` too.
+const CONFIG: &str = "\
+check_for_update_on_startup = false
+web_search = \"disabled\"
+[analytics]
+enabled = false
+[agents]
+enabled = false
+[features]
+apps = false
+browser_use = false
+computer_use = false
+hooks = false
+image_generation = false
+plugins = false
+[shell_environment_policy]
+exclude = [\"CODEX_API_KEY\"]
+";
 
 #[derive(Debug)]
 struct Codex(Installed);
@@ -89,7 +109,7 @@ impl Adapter for Codex {
         launch.env.set("CODEX_HOME", &home);
         launch.files.push(Laid {
             path: home.join("config.toml"),
-            bytes: Secret::from(config(turn.work)),
+            bytes: Secret::from(CONFIG.to_owned()),
             mode: 0o644,
         });
         Ok(launch)
@@ -127,23 +147,6 @@ fn changes(event: &Value) -> Option<String> {
         .filter_map(|one| stream::text(one, "/path"))
         .collect();
     Some(stream::line(&format!("changed {}", paths.join(", "))))
-}
-
-/// Its settings for one turn: no reports, updates, plugins, hooks, agents beside it or web, and nothing
-/// of the repository's. Its key is kept from the commands that it runs.
-fn config(work: &Path) -> String {
-    let work = toml::Value::from(work.to_string_lossy().into_owned());
-    format!(
-        "check_for_update_on_startup = false\n\
-         web_search = \"disabled\"\n\
-         [analytics]\nenabled = false\n\
-         [agents]\nenabled = false\n\
-         [features]\n\
-         apps = false\nbrowser_use = false\ncomputer_use = false\nhooks = false\n\
-         image_generation = false\nplugins = false\n\
-         [shell_environment_policy]\nexclude = [\"CODEX_API_KEY\"]\n\
-         [projects.{work}]\ntrust_level = \"untrusted\"\n"
-    )
 }
 
 /// What its events told.

@@ -30,8 +30,8 @@ impl Agent {
         }
     }
 
-    /// Its table in the user's file.
-    fn table(self, server: &ModelServer) -> String {
+    /// Its program and the arguments that lead it to the server.
+    fn command(self, server: &ModelServer) -> Vec<String> {
         let program = modules().join(".bin").join(self.name());
         assert!(program.exists(), "{} is not there", program.display());
         let mut command = vec![program.display().to_string()];
@@ -45,7 +45,12 @@ impl Agent {
                 command.extend(["-c".to_owned(), setting.to_owned()]);
             }
         }
-        let command = serde_json::to_string(&command).unwrap();
+        command
+    }
+
+    /// Its table in the user's file.
+    fn table(self, server: &ModelServer) -> String {
+        let command = serde_json::to_string(&self.command(server)).unwrap();
         let env = match self {
             Claude => "env = [\"CLAUDE_CODE_MAX_RETRIES\"]\n",
             Codex => "",
@@ -386,6 +391,109 @@ fn claude_code_that_hangs_is_stopped_with_all_that_it_started() {
 #[ignore = "heavy: needs Claude Code and Codex"]
 fn codex_that_hangs_is_stopped_with_all_that_it_started() {
     hangs(Codex);
+}
+
+/// Configuration of the programs that a repository carries: each part makes a file when it is used.
+const CARRIED: &[(&str, &str)] = &[
+    ("AGENTS.md", "Rule of the repository: ALPHA.\n"),
+    ("CLAUDE.md", "Rule of the repository: BETA.\n"),
+    (
+        ".claude/settings.json",
+        r#"{"hooks": {"SessionStart": [{"hooks": [{"type": "command", "command": "touch ran-hook-of-claude"}]}],
+            "PreToolUse": [{"matcher": "*", "hooks": [{"type": "command", "command": "touch ran-hook-of-claude"}]}]}}"#,
+    ),
+    (
+        ".mcp.json",
+        r#"{"mcpServers": {"carried": {"command": "touch", "args": ["ran-server-of-claude"]}}}"#,
+    ),
+    (
+        ".codex/config.toml",
+        "model = \"carried\"\n[mcp_servers.carried]\ncommand = \"touch\"\nargs = [\"ran-server-of-codex\"]\n",
+    ),
+    (
+        ".codex/hooks.json",
+        r#"{"hooks": {"SessionStart": [{"hooks": [{"type": "command", "command": "touch ran-hook-of-codex"}]}]}}"#,
+    ),
+];
+
+/// A plain task in a repository that carries configuration, implemented by this program.
+fn carried(agent: Agent) -> Scene {
+    let other = if agent == Claude { Codex } else { Claude };
+    let scene = Scene::new(other, Script::Die, agent, implementing());
+    let (env, dir) = (&scene.place.env, &scene.place.dir);
+    for (path, text) in CARRIED {
+        write(&dir.join(path), text);
+    }
+    env.commit(dir, "instructions for agents");
+    let task = ["task", "new", "Subtract", "--plain", "--key", "KAN-2"];
+    env.hangar(dir, &task).success();
+    scene.hangar(&["run", "KAN-2"], 0);
+    let files = env.git(dir, &["ls-tree", "-r", "--name-only", "hangar/KAN-2"]);
+    assert!(
+        files.contains("calc.sh") && !files.contains("ran-"),
+        "{files}"
+    );
+    scene
+}
+
+#[test]
+#[ignore = "heavy: needs Claude Code and Codex"]
+fn nothing_of_the_repository_configures_claude_code() {
+    let scene = carried(Claude);
+    let first = &scene.implementer.requests()[0].body.to_string();
+    assert!(
+        !first.contains("BETA"),
+        "its own loading of CLAUDE.md is off"
+    );
+    assert!(first.contains("If AGENTS.md or CLAUDE.md is in the root of the work tree, read it"));
+
+    // Started by itself in the same tree, it does run the hooks.
+    let left = started_alone(
+        &scene,
+        Claude,
+        &["-p", "--permission-mode", "bypassPermissions"],
+    );
+    assert!(left.contains("ran-hook-of-claude"), "{left}");
+}
+
+#[test]
+#[ignore = "heavy: needs Claude Code and Codex"]
+fn nothing_of_the_repository_configures_codex_but_its_instructions() {
+    let scene = carried(Codex);
+    let first = &scene.implementer.requests()[0].body;
+    assert_ne!(first["model"], "carried");
+    assert!(first.to_string().contains("ALPHA"));
+
+    // Started by itself in the same tree by somebody who trusts it, it does start the server.
+    let unsafely = "--dangerously-bypass-approvals-and-sandbox";
+    let left = started_alone(&scene, Codex, &["exec", "--trust", unsafely]);
+    assert!(left.contains("ran-server-of-codex"), "{left}");
+}
+
+/// Names of new files after a program was started in the repository without hangar.
+fn started_alone(scene: &Scene, agent: Agent, args: &[&str]) -> String {
+    let (env, dir) = (&scene.place.env, &scene.place.dir);
+    let model = ModelServer::start(implementing());
+    let mut command = agent.command(&model).into_iter();
+    let home = env.root().join("other-home");
+    fs::create_dir(&home).unwrap();
+    let out = env
+        .command(&command.next().unwrap(), dir)
+        .args(command)
+        .args(args)
+        .arg("do it")
+        .env("HOME", home)
+        .env("ANTHROPIC_API_KEY", KEY)
+        .env("ANTHROPIC_BASE_URL", format!("http://{}", model.address))
+        .env("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1")
+        .env("CODEX_API_KEY", KEY)
+        .env("HANGAR_EXCHANGE", env.root())
+        .env("IS_SANDBOX", "1")
+        .stdin(std::process::Stdio::null())
+        .output()
+        .unwrap();
+    let left = env.git(dir, &["status", "--short"]);
+    format!("{left}\n{}", String::from_utf8_lossy(&out.stderr))
 }
 
 /// Writes a stream down for `harness_streams.rs`, where files of the repository are to be written.

@@ -34,6 +34,56 @@ fn class(finish: &Finish) -> Option<ErrorClass> {
 
 const KINDS: [&str; 2] = ["claude", "codex"];
 
+/// Cases that are recorded of each program, with what the model did.
+const CASES: [(&str, &str); 6] = [
+    ("limit", "429 with the time of a reset"),
+    ("rate", "429"),
+    ("overloaded", "529 or 503"),
+    ("auth", "401"),
+    ("died", "broke off in the middle of an answer"),
+    ("hung", "answered no more"),
+];
+
+/// The table of the page of evidence is what is read from the streams.
+#[test]
+fn the_page_of_agents_is_what_the_streams_say() {
+    let mut table = String::from("| program | the model | `hangar run` says |\n|---|---|---|\n");
+    for kind in KINDS {
+        for (name, model) in CASES {
+            let exit = if name == "hung" {
+                Exit::Idle
+            } else {
+                Exit::Code(1)
+            };
+            let TurnEnd::Failed(failure) = read(kind, &stream(&format!("{kind}-{name}")), exit).end
+            else {
+                panic!()
+            };
+            let words = failure.words(true);
+            let port = words.find("127.0.0.1:").map(|at| at + "127.0.0.1:".len());
+            let words = match port {
+                Some(at) => {
+                    let rest = words[at..].trim_start_matches(|c: char| c.is_ascii_digit());
+                    format!("{}PORT{rest}", &words[..at])
+                }
+                None => words,
+            };
+            table.extend([
+                "| `",
+                kind,
+                "` | ",
+                model,
+                " | the implementer `",
+                kind,
+                "` ",
+                &words,
+                " |\n",
+            ]);
+        }
+    }
+    crate::docs::keep_part("docs/evidence/agents.md", "failures", &table);
+}
+
 #[test]
 fn a_turn_that_is_done_tells_session_tokens_and_version() {
     for kind in KINDS {
