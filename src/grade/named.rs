@@ -50,8 +50,8 @@ fn is_of_programs(name: &str) -> bool {
         "AR", "CARGO", "CC", "CXX", "LD", "RUSTC", "RUSTDOC", "SHELL",
     ];
     let ends = |end: &&str| name.ends_with(*end);
-    options.iter().any(|end| ends(&end))
-        || programs.iter().any(|end| ends(&end))
+    options.iter().any(ends)
+        || programs.iter().any(ends)
         || names.contains(&name)
 }
 

@@ -5,7 +5,7 @@
 //! any good is for the caller's checks.
 
 use super::Error;
-use super::adapter::{Adapter, Bind, Environment, Health, Launch, Settings, Turn};
+use super::adapter::{Adapter, Environment, Health, Launch, Settings, Turn};
 use super::finish::{Ended, Finish};
 use super::program::{self, Program};
 use super::variables::{self, environment};
@@ -71,7 +71,9 @@ impl Adapter for Command {
 
     fn check(&self, env: &Environment) -> Health {
         let set = || variables::are_set(&self.name, &self.harness.env, env);
-        Health::of(self.program(None).and_then(|_| set()))
+        let read =
+            |program: Program| program::with_read(&self.name, program.binds, &self.harness.read);
+        Health::of(self.program(None).and_then(read).and_then(|_| set()))
     }
 
     fn launch(&self, turn: &Turn<'_>) -> Result<Launch, Error> {
@@ -88,8 +90,7 @@ impl Adapter for Command {
             }
         }
         let arguments = self.harness.command.iter().skip(1).map(OsString::from);
-        let mut read_only = program.binds;
-        read_only.extend(self.harness.read.iter().map(Bind::same));
+        let read_only = program::with_read(&self.name, program.binds, &self.harness.read)?;
         Ok(Launch {
             argv: [program.start.into()]
                 .into_iter()

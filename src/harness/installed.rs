@@ -2,7 +2,7 @@
 //! the part of a launch that is the same for all.
 
 use super::Error;
-use super::adapter::{Bind, Environment, Health, Launch, Settings, Turn};
+use super::adapter::{Environment, Health, Launch, Settings, Turn};
 use super::program::{self, Program};
 use super::variables::{are_set, environment};
 use crate::base::process::{self, Run};
@@ -81,7 +81,10 @@ impl Installed {
 
     /// Whether the program, and something to log in with, is there.
     pub(super) fn check(&self, env: &Environment) -> Health {
-        Health::of(self.program(None).and_then(|_| self.credential(env)))
+        let read =
+            |program: Program| program::with_read(&self.name, program.binds, &self.settings.read);
+        let found = self.program(None).and_then(read);
+        Health::of(found.and_then(|_| self.credential(env)))
     }
 
     /// A harness that names variables of its own knows what it logs in with.
@@ -157,8 +160,7 @@ impl Installed {
         let mut argv = vec![program.start.into_os_string()];
         argv.extend(self.settings.command.iter().skip(1).map(OsString::from));
         argv.extend(arguments);
-        let mut read_only = program.binds;
-        read_only.extend(self.settings.read.iter().map(Bind::same));
+        let read_only = program::with_read(&self.name, program.binds, &self.settings.read)?;
         Ok(Launch {
             argv,
             env,

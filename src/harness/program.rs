@@ -1,5 +1,6 @@
 //! Which host files a program needs to run inside a sandbox.
 
+use super::Error;
 use super::adapter::Bind;
 use super::npm;
 use crate::base::process;
@@ -70,6 +71,42 @@ fn outermost(binds: &BTreeSet<Bind>) -> Vec<Bind> {
         binds.iter().filter(holds).any(|folder| folder != bind)
     };
     binds.iter().filter(|bind| !hidden(bind)).cloned().collect()
+}
+
+/// What a program needs together with what the user lets it read. A path is shown once: what lies in
+/// another one that is shown is seen there.
+pub(super) fn with_read(
+    harness: &str,
+    binds: Vec<Bind>,
+    read: &[PathBuf],
+) -> Result<Vec<Bind>, Error> {
+    for path in read {
+        if path.parent().is_none() {
+            return Err(Error::Settings {
+                harness: harness.to_owned(),
+                message: "`read` can't be the whole machine: name folders".to_owned(),
+            });
+        }
+        path.metadata().map_err(|source| Error::Program {
+            harness: harness.to_owned(),
+            path: path.clone(),
+            source,
+        })?;
+    }
+    let is_in = |path: &Path, other: &PathBuf| path != other && path.starts_with(other);
+    let mut out: Vec<Bind> = read
+        .iter()
+        .filter(|path| !read.iter().any(|other| is_in(path, other)))
+        .map(Bind::same)
+        .collect();
+    out.extend(
+        binds
+            .into_iter()
+            .filter(|bind| !read.iter().any(|path| bind.inside.starts_with(path))),
+    );
+    out.sort_unstable();
+    out.dedup();
+    Ok(out)
 }
 
 /// Binds the file under both its names: as it was written, and as it really is.
@@ -196,6 +233,28 @@ mod tests {
         let program = locate(&bin.join("agent"), None).unwrap();
         assert_eq!(program.binds, [Bind::same(root.join("v22"))]);
         assert_eq!(program.start, lib.join("agent.js"));
+    }
+
+    #[test]
+    fn what_lies_in_a_folder_that_is_read_is_shown_with_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        let (folder, other) = (root.join("agents"), root.join("other"));
+        for dir in [&folder.join("data"), &other] {
+            std::fs::create_dir_all(dir).unwrap();
+        }
+        let file = folder.join("agent");
+        write_atomic(&file, b"#!/bin/sh\n", 0o755).unwrap();
+        let read = [folder.join("data"), folder.clone(), folder.clone()];
+        let binds = vec![Bind::same(&file), Bind::same(&other)];
+        assert_eq!(
+            with_read("x", binds.clone(), &read).unwrap(),
+            [Bind::same(&folder), Bind::same(&other)]
+        );
+        for bad in [root.join("none"), PathBuf::from("/")] {
+            let error = with_read("x", binds.clone(), &[bad]).unwrap_err();
+            assert!(error.to_string().contains("harness `x`"), "{error}");
+        }
     }
 
     #[test]
