@@ -432,6 +432,14 @@ pub fn failed(role: Role, lane: &Lane, task: &Task, failure: &Failure) -> Error 
         ErrorClass::Context => {
             format!("make the task smaller (`hangar task edit {id}`), then `hangar run {id}`")
         }
+        ErrorClass::Interrupted | ErrorClass::Protocol | ErrorClass::Unknown
+            if role == Role::Writer =>
+        {
+            format!(
+                "`hangar review {id} --transcript` shows the turn, `hangar harness test` the \
+                 program; then run the task again"
+            )
+        }
         ErrorClass::Interrupted | ErrorClass::Protocol | ErrorClass::Unknown => {
             "look at `hangar harness test`, then run the task again".to_owned()
         }

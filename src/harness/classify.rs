@@ -57,12 +57,14 @@ const CONTEXT: Row = Row(Kind::Context);
 const PROTOCOL: Row = Row(Kind::Protocol);
 const UNKNOWN: Row = Row(Kind::Unknown);
 
-/// Texts of Claude Code, version 1 of the table.
+/// Texts of Claude Code up to 2.1.332, version 1 of the table.
 pub(super) const CLAUDE: Rows = &[
     ("you've hit your monthly spend limit", BILLING),
+    ("you've hit your channel's monthly spend limit", BILLING),
     ("you've hit your session limit", LIMIT),
     ("you've hit your weekly limit", LIMIT),
     ("you've hit your limit", LIMIT),
+    ("you've hit your ", LIMIT),
     ("claude ai usage limit reached", LIMIT),
     ("claude usage limit reached", LIMIT),
     ("you're out of extra usage", LIMIT),
@@ -93,7 +95,7 @@ pub(super) const CLAUDE: Rows = &[
     ("api returned an empty or malformed response", OVERLOADED),
 ];
 
-/// Texts of Codex, version 1 of the table.
+/// Texts of Codex up to 0.171.0, version 1 of the table.
 pub(super) const CODEX: Rows = &[
     ("you've hit your usage limit", LIMIT),
     ("you're out of codex messages", LIMIT),
@@ -119,8 +121,9 @@ pub(super) const CODEX: Rows = &[
     ("request timed out", OVERLOADED),
 ];
 
-/// Words of Claude Code's `error` field.
+/// Words of Claude Code's fields `error` and `api_error`.
 pub(super) const CLAUDE_FIELD: Rows = &[
+    ("usage_limit_reached", LIMIT),
     ("authentication_failed", AUTH),
     ("oauth_org_not_allowed", AUTH),
     ("account_on_hold", AUTH),

@@ -134,6 +134,15 @@ const CLAUDE_SAMPLES: &[(&str, Sample)] = &[
         "You've hit your weekly limit · resets Dec 3 at 4pm (UTC)",
         Limit("2026-12-03T16:00:00Z"),
     ),
+    // 2.1.332
+    (
+        "You've hit your 5-hour limit · resets 7:47pm (UTC)",
+        Limit("2026-11-30T19:47:00Z"),
+    ),
+    (
+        "You've hit your channel's monthly spend limit.",
+        Is(ErrorClass::Billing),
+    ),
     ("You've hit your limit · resets 3pm (Asia/Seoul)", Limit("")),
     (
         "Claude AI usage limit reached|1796061600",
@@ -271,6 +280,10 @@ fn fields_and_statuses_have_their_class() {
         Some(ErrorClass::Overloaded)
     );
     assert_eq!(of_field(CLAUDE_FIELD, "rate_limit"), Some(ErrorClass::Rate));
+    assert_eq!(
+        of_field(CLAUDE_FIELD, "usage_limit_reached"),
+        Some(ErrorClass::Limit(None))
+    );
     assert_eq!(
         of_field(CLAUDE_FIELD, "billing_error"),
         Some(ErrorClass::Billing)

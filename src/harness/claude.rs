@@ -254,7 +254,13 @@ impl Seen {
             _ => None,
         };
         let rejected = || self.rejected;
-        let field = || classify::of_field(CLAUDE_FIELD, self.error.as_deref()?);
+        // The newer field says more.
+        let newer = stream::text(result, "/api_error");
+        let words = [newer, self.error.as_deref()].into_iter().flatten();
+        let field = || {
+            let mut classes = words.filter_map(|word| classify::of_field(CLAUDE_FIELD, word));
+            classes.next()
+        };
         let status = || classify::of_status(stream::count(result, "/api_error_status"));
         let class = match known {
             // The time as a number is better than one that was read.

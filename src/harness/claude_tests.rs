@@ -129,6 +129,10 @@ fn fields_tell_what_no_text_does() {
         (r#""api_error_status":401"#, ErrorClass::Auth),
         (r#""api_error_status":503"#, ErrorClass::Overloaded),
         (r#""api_error_status":400"#, ErrorClass::Unknown),
+        (
+            r#""api_error":"usage_limit_reached","api_error_status":429"#,
+            ErrorClass::Limit(None),
+        ),
     ] {
         let stream = format!(
             r#"{{"type":"result","subtype":"success","is_error":true,"result":"x",{fields}}}"#

@@ -329,9 +329,9 @@ const FAILURES: &[(&str, Script, &str, &str)] = &[
     ("died", Script::Die, "was not served", "in a few minutes"),
 ];
 
-/// 2026-01-03, 10:30: a day after the clock of the tests.
-const LIFTED: i64 = 1_767_436_200;
-const LIMIT: &str = "has reached its usage limit, until 2026-01-03 10:30 UTC";
+/// 2026-01-02, 10:30: some hours after the clock of the tests.
+const LIFTED: i64 = 1_767_349_800;
+const LIMIT: &str = "has reached its usage limit, until 2026-01-02 10:30 UTC";
 
 fn each_failure_has_its_class(agent: Agent) {
     for (name, script, told, next) in FAILURES {

@@ -174,7 +174,7 @@ fn a_limit_is_told_with_its_end_and_is_no_round() {
         let error = ran.json_error();
         let message = error["error"]["message"].as_str().unwrap();
         let told = format!(
-            "the implementer `{kind}:high` has reached its usage limit, until 2026-01-03 10:30 UTC"
+            "the implementer `{kind}:high` has reached its usage limit, until 2026-01-02 10:30 UTC"
         );
         assert!(message.starts_with(&told), "{ran}");
         let hint = error["error"]["hints"][0].as_str().unwrap();
