@@ -14,11 +14,14 @@ use hangar::grade::shingles::Shingles;
 use hangar::grade::suite::{Added, SealedFile, Suite};
 use hangar::harness::egress::body::Framing;
 use hangar::harness::egress::head;
+use hangar::harness::finish::{Ended, Exit, TurnEnd};
+use hangar::harness::lanes;
 use hangar::model::approval::Approval;
 use hangar::model::codec;
 use hangar::model::criteria::Criteria;
 use hangar::model::event::Event;
 use hangar::model::grade::Grade;
+use hangar::model::lane::LaneSettings;
 use hangar::model::manifest::{Manifest, Reseal};
 use hangar::model::object_id::ObjectId;
 use hangar::model::outcome::TestId;
@@ -50,6 +53,7 @@ pub const ALL: &[Body] = &[
     ("report", report),
     ("signature", signature),
     ("source", source),
+    ("stream", stream),
     ("terminal", terminal),
 ];
 
@@ -152,6 +156,32 @@ pub fn terminal(bytes: &[u8]) {
     let block = ui::escape::block(&text);
     let bad = |c: char| c.is_control() && c != '\n' && c != '\t';
     assert!(!block.chars().any(bad), "{block:?}");
+}
+
+/// What an agent program wrote in a turn: people are told one short line of it.
+pub fn stream(bytes: &[u8]) {
+    for kind in ["claude", "codex"] {
+        let name = kind.parse().expect("a name");
+        let lane = lanes::lane(&LaneSettings::default(), name).expect("a lane");
+        for exit in [Exit::Code(0), Exit::Code(1), Exit::Idle] {
+            let finish = lane.adapter.read(&Ended {
+                exit,
+                stdout: bytes,
+                stderr: bytes,
+                at: "2026-01-02T03:04:05Z".parse().expect("a time"),
+            });
+            if let TurnEnd::Failed(failure) = finish.end {
+                let words = failure.words(true);
+                assert!(
+                    words.len() < 2000 && !words.chars().any(char::is_control),
+                    "{words:?}"
+                );
+            }
+        }
+        for line in bytes.split(|byte| *byte == b'\n') {
+            lane.adapter.show(line);
+        }
+    }
 }
 
 /// What a program in a sandbox sends through the proxy: what goes on is one head, and a body ends

@@ -51,14 +51,14 @@ impl Agent {
     /// Its table in the user's file.
     fn table(self, server: &ModelServer) -> String {
         let command = serde_json::to_string(&self.command(server)).unwrap();
-        let env = match self {
-            Claude => "env = [\"CLAUDE_CODE_MAX_RETRIES\"]\n",
-            Codex => "",
+        let more = match self {
+            // It may go where `ANTHROPIC_BASE_URL` leads.
+            Claude => "env = [\"CLAUDE_CODE_MAX_RETRIES\"]\n".to_owned(),
+            Codex => format!("hosts = [\"{}\"]\n", server.address),
         };
         format!(
-            "[harness.{}]\ncommand = {command}\n{env}hosts = [\"{}\"]\nidle = \"12s\"\neffort = \"high\"\n",
-            self.name(),
-            server.address
+            "[harness.{}]\ncommand = {command}\n{more}idle = \"12s\"\neffort = \"high\"\n",
+            self.name()
         )
     }
 }
