@@ -30,8 +30,8 @@ static FACTS: Facts = Facts {
         "ANTHROPIC_AUTH_TOKEN",
     ],
     variables: &[BASE_URL],
-    login: "`claude setup-token` makes a token for CLAUDE_CODE_OAUTH_TOKEN; an API key goes into \
-            ANTHROPIC_API_KEY",
+    login: "put an API key into ANTHROPIC_API_KEY, or what `claude setup-token` gives for a \
+            subscription into CLAUDE_CODE_OAUTH_TOKEN",
 };
 
 /// The tools that a writer and an implementer have a use for. No agent beside it, nothing that

@@ -24,7 +24,7 @@ static FACTS: Facts = Facts {
     get: "npm install -g @openai/codex",
     credentials: &["CODEX_API_KEY"],
     variables: &[],
-    login: "an API key goes into CODEX_API_KEY (it does not look at OPENAI_API_KEY)",
+    login: "put an API key into CODEX_API_KEY (it does not look at OPENAI_API_KEY)",
 };
 
 /// Its settings for one turn: no reports, updates, plugins, hooks, agents beside it or web. Its key is kept

@@ -80,14 +80,10 @@ pub enum Error {
         get: &'static str,
     },
     /// A program has nothing to log in with.
-    #[error(
-        "harness `{harness}` has nothing to log in with: set {variables} in the environment of hangar; {login}"
-    )]
+    #[error("harness `{harness}` has nothing to log in with: {login}")]
     NoCredential {
         /// Name of the harness.
         harness: String,
-        /// Variables, one of which is enough.
-        variables: String,
         /// How a person gets a value for one.
         login: &'static str,
     },

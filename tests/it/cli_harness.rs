@@ -54,7 +54,10 @@ fn without_configuration_claude_code_writes_and_codex_implements() {
     let found = hangar(&env, &dir, &bin, &["harness", "test", "--json"], &half);
     let found = found.exits(1).json();
     let detail = found["harnesses"][1]["detail"].as_str().unwrap();
-    assert!(detail.contains("set CODEX_API_KEY"), "{detail}");
+    assert!(
+        detail.contains("put an API key into CODEX_API_KEY"),
+        "{detail}"
+    );
     assert_eq!(found["pair"]["detail"], detail);
 }
 

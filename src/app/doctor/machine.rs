@@ -64,12 +64,12 @@ pub(super) fn harnesses(here: &Here) -> Vec<Check> {
             "lanes",
             // Without a lane of one's own the default ones are missing, which nobody asked for.
             if list.lanes.is_empty() && list.harnesses.is_empty() {
-                "no agent program is configured".to_owned()
+                "no agent program is installed or configured".to_owned()
             } else {
                 pair.detail.clone().unwrap_or_default()
             },
-            "configure two harnesses (`hangar harness --help`), or write tests yourself \
-             (`hangar seal --from`) and code yourself (`hangar submit`)",
+            "install Claude Code and Codex, or configure two others (`hangar harness --help`); or \
+             write tests yourself (`hangar seal --from`) and code yourself (`hangar submit`)",
         ),
     });
     checks

@@ -74,7 +74,7 @@ fn print(context: &Context, list: &HarnessList, is_test: bool) {
         ]);
     }
     if table.is_empty() {
-        printer.notice("no harness is configured; see `hangar harness --help`");
+        printer.notice("no harness is installed or configured; see `hangar harness --help`");
     } else {
         printer.table(&table);
     }
