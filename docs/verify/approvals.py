@@ -17,9 +17,10 @@ def decisions(task):  # the last word of each key about each manifest
         fits = [one for one in found if own_ref(task, one) == ref]
         check(fits == found, ref, "a decision lies under another's name")
         counting = [one for one in fits if one.counts]
-        rejects = [one for one in counting if one.doc["action"] == "reject"]
-        joined = counting and counting[-1].commit != R.refs[R.prefix + ref]
-        last += [one for one in fits if not one.counts] + (rejects if joined and rejects else counting)[-1:]
+        back = {id for one in counting for id in one.doc.get("takes_back", [])}
+        left = sorted((one for one in counting if one.id not in back),
+                      key=lambda one: (one.doc["action"] == "approve", one.id))
+        last += [one for one in fits if not one.counts] + left[:1]
     return last
 
 def attached(task, event, id):  # the approval with this digest beside an event

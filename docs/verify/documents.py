@@ -161,6 +161,13 @@ def believe(data, signature, name, task, requester):
                   who=who, person=who.get("owner", who["name"]), policy=version, version=version.id[0],
                   counts=counts, listed=counts and version.id[0] < entry["since"])
 
+# Commits
+def right(one, name, entry):  # whether the document, or its own name, names this file beside it
+    if entry[0] != "100644":
+        return entry[1] == one.doc.get("result", {}).get("tree")
+    named = {one.doc.get("ciphertext"), "sha256:" + name, *(row["sha256"] for row in one.doc.get("attachment", []))}
+    return digest(blob(entry[1])) in named
+
 def documents(ref, name, task, requester=None):  # the believed ones; a fault for each of the others
     found, other = [], {"manifest": "reseal.toml", "reseal": "manifest.toml"}.get(name)
     for oid, files in commits(ref):
@@ -169,7 +176,12 @@ def documents(ref, name, task, requester=None):  # the believed ones; a fault fo
             continue
         try:
             one = believe(file(files, name + ".toml"), file(files, name + ".sig") or b"", name, task, requester)
-            one.files, one.commit = files, oid
+            if copies := [old for old in found if old.id == one.id]:
+                new = {name: entry for name, entry in files.items() if right(one, name, entry)}
+                copies[0].files = new | {name: entry for name, entry in copies[0].files.items()
+                                         if name not in new or right(one, name, entry)}
+                continue
+            one.files = files
             found.append(one)
             keeps_place = one.counts or one.policy in R.chain or (name == "event" and "task" in one.doc)
             check(keeps_place, one.place, "it names a policy version that does not stand")

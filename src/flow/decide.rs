@@ -6,6 +6,7 @@ use crate::model::approval::{Action, Approval};
 use crate::model::authority::{Act, may};
 use crate::model::digest::Digest;
 use crate::model::event::Change;
+use crate::model::ids::Fingerprint;
 use crate::model::manifest::Manifest;
 use crate::model::policy::Actor;
 use crate::model::task::Task;
@@ -127,6 +128,26 @@ pub fn may_approve_patch(actor: &Actor, task: &Task) -> Result<(), Error> {
     ))
 }
 
+/// The decisions of a key about a version that its next one takes back.
+fn takes_back(dossier: &Dossier, seal: &Held<Manifest>, key: &Fingerprint) -> Vec<Digest> {
+    let all = dossier.decisions.iter().chain(&dossier.overruled);
+    let own: Vec<_> = all
+        .filter(|held| held.value().manifest == seal.digest() && held.value().signer.key == *key)
+        .filter(|held| held.document.reduced.is_none())
+        .collect();
+    let stands = |held: &&&Held<Approval>| {
+        let names = |other: &&Held<Approval>| other.value().takes_back.contains(&held.digest());
+        !own.iter().any(|other| names(&other))
+    };
+    let mut found: Vec<_> = own
+        .iter()
+        .filter(stands)
+        .map(|held| held.digest())
+        .collect();
+    found.sort_unstable();
+    found
+}
+
 /// Signs a decision about a manifest.
 pub fn decide(
     store: &Store,
@@ -172,6 +193,7 @@ pub fn decide(
         version: seal.value().version,
         action,
         reason: reason.trim().to_owned(),
+        takes_back: takes_back(dossier, seal, person.key()),
         nonce: random::hex::<16>(),
         not_after: (action == Action::Approve).then(|| not_after.to_string()),
         seconds: look.seconds,

@@ -50,9 +50,7 @@ fn is_of_programs(name: &str) -> bool {
         "AR", "CARGO", "CC", "CXX", "LD", "RUSTC", "RUSTDOC", "SHELL",
     ];
     let ends = |end: &&str| name.ends_with(*end);
-    options.iter().any(ends)
-        || programs.iter().any(ends)
-        || names.contains(&name)
+    options.iter().any(ends) || programs.iter().any(ends) || names.contains(&name)
 }
 
 /// What Python loads unasked from the folders of `PYTHONPATH` that are in the tree, whether or not the base

@@ -27,6 +27,10 @@ pub struct Approval {
     /// Why; required to reject.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
+    /// Decisions of the same key about the same manifest that this one takes back: those that counted where
+    /// it was signed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub takes_back: Vec<Digest>,
     /// 128 random bits in hex.
     pub nonce: String,
     /// RFC 3339 time after which an approval can't be used any more. Absent for a rejection.

@@ -7,6 +7,7 @@
 use super::{Error, high_water};
 use crate::git::{self, Commit, CommitDraft, EntryKind, Expected, Repository, TreeEntry};
 use crate::model::codec;
+use crate::model::digest::Digest;
 use crate::model::object_id::ObjectId;
 use crate::{seal, trust};
 use std::collections::{BTreeMap, BTreeSet};
@@ -68,6 +69,40 @@ impl Folder {
         let bytes = read(format!("{name}.toml"), codec::MAX_BYTES as u64)?;
         let signature = read(format!("{name}.sig"), MAX_SIGNATURE)?;
         Ok(bytes.map(|bytes| (bytes, signature.unwrap_or_default())))
+    }
+}
+
+impl Folder {
+    /// Takes in what lies beside a copy of the same document: files that the document names by these
+    /// digests, or that their own names do, and the tree that it names. What is here and right already stays.
+    pub fn take_in(
+        &mut self,
+        copy: &Self,
+        repo: &Repository,
+        named: &[Digest],
+        tree: Option<ObjectId>,
+    ) -> Result<(), Error> {
+        let right = |name: &str, kind: EntryKind, id: ObjectId| {
+            Ok::<_, Error>(match kind {
+                EntryKind::Tree => tree == Some(id),
+                EntryKind::Blob => {
+                    let digest = Digest::of(&repo.read_blob(id, MAX_FILE)?);
+                    named.contains(&digest) || digest.hex() == name
+                }
+                _ => false,
+            })
+        };
+        for (name, (kind, id)) in &copy.entries {
+            let here = match self.entries.get(name) {
+                Some((_, own)) if own == id => continue,
+                Some((kind, own)) => right(name, *kind, *own)?,
+                None => false,
+            };
+            if !here && right(name, *kind, *id)? {
+                self.entries.insert(name.clone(), (*kind, *id));
+            }
+        }
+        Ok(())
     }
 }
 

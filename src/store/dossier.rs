@@ -14,7 +14,7 @@ use crate::model::ids::{Principal, TaskId};
 use crate::model::manifest::{Manifest, Reseal};
 use crate::model::object_id::ObjectId;
 use crate::model::run::Run;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A checked document with the commit that holds it.
 #[derive(Debug, Clone)]
@@ -95,14 +95,23 @@ impl Store {
             reduced: BTreeSet::new(),
         };
         let sealed = reader.folders(refs.sealed)?;
-        let mut seals = reader.documents::<Manifest>(&sealed, true)?;
+        let mut seals = reader.documents(&sealed, true, |manifest: &Manifest| Beside {
+            files: vec![manifest.ciphertext],
+            tree: None,
+        })?;
         seals.sort_by_key(|seal| seal.value().version);
-        let reseals = reader.documents::<Reseal>(&sealed, false)?;
+        let reseals = reader.documents(&sealed, false, |reseal: &Reseal| Beside {
+            files: vec![reseal.ciphertext],
+            tree: None,
+        })?;
         let (decisions, overruled) = reader.decisions(&refs.approvals)?;
         let runs = reader.folders(refs.runs)?;
-        let runs = reader.documents::<Run>(&runs, true)?;
+        let runs = reader.documents(&runs, true, |run: &Run| Beside {
+            files: run.attachment.iter().map(|one| one.sha256).collect(),
+            tree: run.result.as_ref().map(|result| result.tree),
+        })?;
         let grades = reader.folders(refs.grades)?;
-        let grades = reader.documents::<Grade>(&grades, true)?;
+        let grades = reader.documents(&grades, true, |_: &Grade| Beside::default())?;
         let (faults, reduced) = (reader.faults, reader.reduced);
         Ok(Dossier {
             history,
@@ -134,14 +143,16 @@ impl Reader<'_> {
         )
     }
 
-    /// Documents of one kind. With `required`, a commit that holds neither this kind nor a reseal
-    /// is a fault.
+    /// Documents of one kind, each once: a copy of one adds nothing but what lies `beside` it. With
+    /// `required`, a commit that holds neither this kind nor a reseal is a fault.
     fn documents<T: Document>(
         &mut self,
         folders: &[Folder],
         required: bool,
+        beside: impl Fn(&T) -> Beside,
     ) -> Result<Vec<Held<T>>, Error> {
-        let mut found = Vec::new();
+        let mut found: Vec<Held<T>> = Vec::new();
+        let mut places: BTreeMap<Digest, usize> = BTreeMap::new();
         for folder in folders {
             let Some((bytes, signature)) = folder.document(&self.store.repo, T::NAME)? else {
                 if required && !folder.names().any(|name| name == "reseal.toml") {
@@ -159,6 +170,13 @@ impl Reader<'_> {
                 .and_then(|checked| authorise(&checked, self.requester).map(|()| checked));
             match checked {
                 Ok(document) => {
+                    if let Some(first) = places.get(&document.digest()) {
+                        let Beside { files, tree } = beside(document.value());
+                        let repo = &self.store.repo;
+                        found[*first].folder.take_in(folder, repo, &files, tree)?;
+                        continue;
+                    }
+                    places.insert(document.digest(), found.len());
                     if let Some(doubt) = &document.reduced {
                         self.reduced.insert(document.digest());
                         self.faults.push(Fault {
@@ -187,9 +205,8 @@ impl Reader<'_> {
     fn decisions(&mut self, refs: &[(String, ObjectId)]) -> Result<(Decisions, Decisions), Error> {
         let (mut decisions, mut overruled) = (Vec::new(), Vec::new());
         for (name, head) in refs {
-            let head = *head;
-            let folders = chain::read(&self.store.repo, head)?;
-            let mut of_ref = self.documents::<Approval>(&folders, true)?;
+            let folders = chain::read(&self.store.repo, *head)?;
+            let mut of_ref = self.documents(&folders, true, |_: &Approval| Beside::default())?;
             // A decision counts only under the name that its own content gives it, so that one
             // can't be shown in another's place.
             of_ref.retain(|held| {
@@ -215,7 +232,7 @@ impl Reader<'_> {
                 .into_iter()
                 .partition(|held| held.document.reduced.is_none());
             decisions.extend(reduced);
-            let (last, earlier) = last_word(counting, head);
+            let (last, earlier) = last_word(counting);
             decisions.extend(last);
             overruled.extend(earlier);
         }
@@ -223,19 +240,29 @@ impl Reader<'_> {
     }
 }
 
-/// The last word of one person over one manifest. Where two clones went apart and were joined, there
-/// is no last one: then a rejection wins.
-fn last_word(
-    mut decisions: Vec<Held<Approval>>,
-    head: ObjectId,
-) -> (Option<Held<Approval>>, Vec<Held<Approval>>) {
-    let joined = decisions.last().is_some_and(|last| last.commit != head);
-    let rejects = |held: &Held<Approval>| held.value().action == Action::Reject;
-    let last = match decisions.iter().rposition(rejects) {
-        Some(at) if joined => Some(decisions.remove(at)),
-        _ => decisions.pop(),
-    };
+/// The last word of one key over one manifest: what no other decision takes back. Where two clones decided
+/// without each other, several are left: then a rejection wins, and of equal ones the first by digest. The
+/// order of commits says nothing: anybody who can push makes it.
+fn last_word(mut decisions: Vec<Held<Approval>>) -> (Option<Held<Approval>>, Vec<Held<Approval>>) {
+    let taken_back: BTreeSet<Digest> = decisions
+        .iter()
+        .flat_map(|held| held.value().takes_back.iter().copied())
+        .collect();
+    let rank = |held: &Held<Approval>| (held.value().action == Action::Approve, held.digest());
+    let left = decisions.iter().enumerate();
+    let left = left.filter(|(_, held)| !taken_back.contains(&held.digest()));
+    let last = left.min_by_key(|(_, held)| rank(held)).map(|(at, _)| at);
+    let last = last.map(|at| decisions.remove(at));
     (last, decisions)
+}
+
+/// What a document names of the files beside it.
+#[derive(Default)]
+struct Beside {
+    /// Digests of files.
+    files: Vec<Digest>,
+    /// A tree.
+    tree: Option<ObjectId>,
 }
 
 impl Dossier {

@@ -112,7 +112,8 @@ impl Store {
                             doubt,
                         });
                     }
-                    events.insert(event.digest(), (event, folder.commit));
+                    let first = events.entry(event.digest());
+                    first.or_insert((event, folder.commit));
                 }
                 Err(doubt) => faults.push(Fault {
                     kind: "event",

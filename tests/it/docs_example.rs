@@ -131,6 +131,7 @@ impl Filled<'_> {
             version: 1,
             action: Action::Approve,
             reason: String::new(),
+            takes_back: Vec::new(),
             nonce: NONCE.into(),
             not_after: Some("2026-02-01T00:00:00Z".into()),
             seconds: None,

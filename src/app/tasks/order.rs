@@ -53,15 +53,9 @@ fn causes(dossier: &Dossier) -> Causes {
         add(reseal.digest(), &mut [reseal.value().manifest].into_iter());
     }
     for held in dossier.decisions.iter().chain(&dossier.overruled) {
-        // What the same person took back by it.
-        let by_same = |other: &&Held<Approval>| {
-            other.value().signer.key == held.value().signer.key
-                && other.value().manifest == held.value().manifest
-        };
-        let taken_back = dossier.overruled.iter().filter(by_same).map(Held::digest);
-        let taken_back = taken_back.take_while(|digest| *digest != held.digest());
-        let mut rests_on = taken_back.chain([held.value().manifest]);
-        add(held.digest(), &mut rests_on);
+        let value = held.value();
+        let taken_back = value.takes_back.iter().copied();
+        add(held.digest(), &mut taken_back.chain([value.manifest]));
     }
     let mut before: Option<Digest> = None;
     let versions = rounds::versions(dossier);

@@ -6,16 +6,17 @@ use crate::base::words;
 use crate::flow::Error;
 use crate::flow::verify::LinkName::{Documents, History};
 use crate::model::digest::Digest;
-use crate::model::event::Change;
+use crate::model::event::{Change, Event};
 use crate::model::object_id::ObjectId;
 use crate::model::run::Kind;
 use crate::model::task::Sight;
 use crate::store::Store;
 use crate::store::chain::{self, Folder};
-use crate::store::check::Doubt;
+use crate::store::check::{Document as _, Doubt};
 use crate::store::dossier::{Dossier, Held};
 use crate::store::high_water;
 use crate::store::tasks::{self, Record};
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// One use of approvals.
@@ -44,8 +45,8 @@ pub(super) struct Past<'a> {
     pub(super) aside_then: BTreeSet<Digest>,
     /// Patch ids that an approver had signed when the result was delivered.
     pub(super) patches_then: BTreeSet<Digest>,
-    /// Commits of the ref with what they hold.
-    folders: BTreeMap<ObjectId, Folder>,
+    /// Events by digest, with what lies beside them.
+    folders: BTreeMap<Digest, Folder>,
 }
 
 impl<'a> Past<'a> {
@@ -75,7 +76,15 @@ impl<'a> Past<'a> {
 
     fn read_folders(&mut self, store: &Store, dossier: &Dossier) -> Result<(), Error> {
         for folder in chain::read(&store.repo, dossier.history.tip)? {
-            self.folders.insert(folder.commit, folder);
+            let Some((bytes, _)) = folder.document(&store.repo, Event::NAME)? else {
+                continue;
+            };
+            match self.folders.entry(Digest::of(&bytes)) {
+                Entry::Vacant(place) => drop(place.insert(folder)),
+                Entry::Occupied(mut first) => {
+                    first.get_mut().take_in(&folder, &store.repo, &[], None)?;
+                }
+            }
         }
         Ok(())
     }
@@ -108,9 +117,9 @@ impl<'a> Past<'a> {
         uses.find(|one| one.manifest == manifest && one.at < end)
     }
 
-    /// What else lies in an event's commit.
+    /// What else lies beside an event.
     pub(super) fn folder(&self, record: &Record) -> Option<&Folder> {
-        self.folders.get(&record.commit)
+        self.folders.get(&record.event.digest())
     }
 }
 

@@ -12,6 +12,7 @@ pub(crate) mod one_task;
 mod opposite;
 pub(crate) mod plot;
 mod policy;
+mod repeated;
 mod revisions;
 mod rewritten;
 mod rivals;
