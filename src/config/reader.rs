@@ -186,7 +186,7 @@ impl<'s, 't> Section<'s, 't> {
         }
     }
 
-    /// A text such as `4G`, or a number of bytes.
+    /// A text such as `4G`, or a number of bytes. No more than a document can hold with room to add to it.
     pub(super) fn size(&self, key: &str) -> Result<Option<u64>, Error> {
         let Some(value) = self.get(key) else {
             return Ok(None);
@@ -195,9 +195,13 @@ impl<'s, 't> Section<'s, 't> {
             DeValue::String(text) => units::size(text),
             _ => integer(value).filter(|bytes| *bytes > 0),
         };
-        bytes
-            .map(Some)
-            .ok_or_else(|| self.wrong(key, value, "is a size such as \"64M\" or \"4G\""))
+        let bytes =
+            bytes.ok_or_else(|| self.wrong(key, value, "is a size such as \"64M\" or \"4G\""))?;
+        if bytes > units::MAX_SIZE {
+            let most = units::size_text(units::MAX_SIZE);
+            return Err(self.bad(key, value, format!("is a size of at most {most}")));
+        }
+        Ok(Some(bytes))
     }
 
     /// A list of texts, each turned by `check`.

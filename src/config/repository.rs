@@ -330,8 +330,8 @@ fn read_limits(grader: &Section<'_, '_>, limits: &Section<'_, '_>) -> Result<Pla
     let default = PlanLimits::default();
     let timeout = grader.checked("timeout", |text| {
         super::units::duration(text)
-            .filter(|limit| limit.as_secs() >= 1)
-            .ok_or_else(|| "is a duration of at least 1s such as \"10m\"".to_owned())
+            .filter(|limit| limit.as_secs() >= 1 && *limit <= super::units::MAX_DURATION)
+            .ok_or_else(|| "is a duration from 1s to 365d such as \"10m\"".to_owned())
     })?;
     Ok(PlanLimits {
         memory: limits.size("memory")?.unwrap_or(default.memory),

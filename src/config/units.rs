@@ -2,6 +2,11 @@
 
 use std::time::Duration;
 
+/// Largest size of a limit: 1024T. A document holds no number of more than 63 bits.
+pub const MAX_SIZE: u64 = 1 << 50;
+/// Longest time limit: a year.
+pub const MAX_DURATION: Duration = Duration::from_secs(365 * 86_400);
+
 /// Bytes of `512`, `64K`, `64M`, `4G` or `1T` (powers of 1024; `B`, `iB` may follow). `None` when
 /// the text is none of these, zero, or too large.
 pub fn size(text: &str) -> Option<u64> {
