@@ -153,7 +153,7 @@ fn shared_keys(store: &Store, tasks: &[TaskId]) -> News {
         keys::live(store).unwrap_or_default()
     };
     for ((id, _), key) in live {
-        if !key.is_empty() {
+        if let Some(key) = key.filter(|key| !key.is_empty()) {
             by_key.entry(key).or_default().push(id);
         }
     }

@@ -43,17 +43,31 @@ pub struct Answer {
     /// What the revision is, where one was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub revision: Option<RevisionAnswer>,
+    /// What fetches what this shallow or partial clone leaves out, as commands.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub remedies: Vec<String>,
     /// The tasks. None where the policy can't be believed, or no task names the revision.
     pub tasks: Vec<Report>,
 }
 
 impl Answer {
+    /// Whether there is no answer in this clone: nothing is at fault, and something that it leaves out
+    /// would have to be looked at.
+    pub fn is_open(&self) -> bool {
+        let at_fault =
+            !self.faults.is_empty() || self.tasks.iter().any(|task| !task.faults.is_empty());
+        let left_out = self.tasks.iter().any(|task| !task.not_here.is_empty());
+        let other = self.revision.as_ref();
+        !at_fault && left_out && other.is_none_or(|one| one.answer != Sameness::No)
+    }
+
     fn new(links: Vec<Link>, faults: Vec<Fault>) -> Self {
         Self {
             accepted: false,
             links,
             faults,
             revision: None,
+            remedies: Vec::new(),
             tasks: Vec::new(),
         }
     }
@@ -76,7 +90,10 @@ pub fn verify(here: &Here, subject: Subject<'_>) -> Result<Answer, Error> {
         Err(error) => return distrusted(error),
     };
     let target = match subject {
-        Subject::Named(name) => Some(resolve(&store, name)?),
+        Subject::Named(name) => match resolve(&store, name) {
+            Err(Error::Store(error @ store::Error::Damaged { .. })) => return distrusted(error),
+            target => Some(target?),
+        },
         Subject::All => None,
     };
     let under = match &target {
@@ -106,6 +123,7 @@ pub fn verify(here: &Here, subject: Subject<'_>) -> Result<Answer, Error> {
         }
     }
     note_bases(here, &store, &mut answer);
+    answer.remedies = remedies(here, &store, &answer.tasks);
     answer.accepted = answer.faults.is_empty() && holds(&answer, subject);
     Ok(answer)
 }
@@ -129,6 +147,30 @@ fn note_bases(here: &Here, store: &Store, answer: &mut Answer) {
     }
 }
 
+/// What brings what this clone leaves out.
+fn remedies(here: &Here, store: &Store, tasks: &[Report]) -> Vec<String> {
+    let mut found = Vec::new();
+    let repo = &store.repo;
+    for report in tasks.iter().filter(|report| !report.not_here.is_empty()) {
+        if repo.is_partial() {
+            found.push("git fetch --refetch --no-filter".to_owned());
+        }
+        if repo.is_shallow() {
+            found.push("git fetch --unshallow".to_owned());
+        }
+        // It lies on a branch that a clone of one branch does not fetch.
+        if let Some(delivered) = &report.delivered
+            && !repo.has_object(delivered.commit)
+        {
+            let remote = landed::remote(here, store);
+            found.push(format!("git fetch {remote} {}", delivered.branch));
+        }
+    }
+    let mut known = BTreeSet::new();
+    found.retain(|one| known.insert(one.clone()));
+    found
+}
+
 /// Whether what was asked for is acceptable, apart from faults that belong to no task.
 fn holds(answer: &Answer, subject: Subject<'_>) -> bool {
     let known = answer
@@ -137,34 +179,49 @@ fn holds(answer: &Answer, subject: Subject<'_>) -> bool {
         .is_none_or(|revision| revision.answer != Sameness::No);
     match subject {
         // Open tasks and plain ones claim nothing, so they are no fault.
-        Subject::All => answer.tasks.iter().all(|report| report.faults.is_empty()),
+        Subject::All => {
+            let mut tasks = answer.tasks.iter();
+            tasks.all(|report| report.faults.is_empty() && report.not_here.is_empty())
+        }
         Subject::Named(_) => {
             known && !answer.tasks.is_empty() && answer.tasks.iter().all(Report::accepted)
         }
     }
 }
 
-/// The answer where the policy itself is not to be believed.
+/// The answer where the policy itself is not to be believed, or where what was named is not found
+/// because of damage.
 fn distrusted(error: store::Error) -> Result<Answer, Error> {
     let link = match &error {
         store::Error::Policy(_) | store::Error::TwoPrefixes | store::Error::PolicyGone { .. } => {
             LinkName::Policy
         }
+        store::Error::Damaged { place, .. } if place.ends_with("/policy") => LinkName::Policy,
+        store::Error::Damaged { .. } => LinkName::Documents,
         store::Error::Pin(_) => LinkName::Pin,
         _ => return Err(error.into()),
     };
-    let fault = Fault {
-        link,
-        place: None,
-        what: error.to_string(),
-        only_now: false,
-    };
+    let fault = damage(link, error);
     let broken = Link {
         name: link,
         state: LinkState::Broken,
         detail: "nothing that rests on it can be believed".into(),
     };
     Ok(Answer::new(vec![broken], vec![fault]))
+}
+
+/// The fault that an error is.
+fn damage(link: LinkName, error: store::Error) -> Fault {
+    let (place, what) = match error {
+        store::Error::Damaged { place, source } => (Some(place), source.to_string()),
+        error => (None, error.to_string()),
+    };
+    Fault {
+        link,
+        place,
+        what,
+        only_now: false,
+    }
 }
 
 fn policy_link(store: &Store, faults: &mut Vec<Fault>) -> Link {
@@ -255,7 +312,7 @@ fn find_task(store: &Store, name: &str) -> Result<Option<TaskId>, Error> {
     if found.is_empty() {
         match store.tasks_by_key(name) {
             Ok(all) => found.extend(all.into_iter().map(|one| (one.task.id, one.task.title))),
-            Err(store::Error::Document { .. }) => {}
+            Err(error) if error.is_of_documents() => {}
             Err(error) => return Err(error.into()),
         }
     }
@@ -279,7 +336,17 @@ fn unreadable(store: &Store) -> Result<Vec<TaskId>, Error> {
 }
 
 fn all(store: &Store, identities: &[Identity], answer: &mut Answer) -> Result<(), Error> {
-    let refs = store.all_task_refs()?;
+    let mut refs = store.task_refs()?;
+    for (name, head) in store.repo.list_refs(&store.layout.archives())? {
+        match store.tasks_of_archive(&name, head, "") {
+            Ok(archived) => refs.extend(archived),
+            Err(error @ store::Error::Damaged { .. }) => {
+                answer.faults.push(damage(LinkName::Documents, error));
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    refs.sort_unstable();
     for (id, _) in &refs {
         answer.tasks.push(verify::verify(store, id, identities)?);
     }

@@ -41,6 +41,17 @@ pub enum PathFault {
     LinkTarget,
 }
 
+/// Why an object may be missing in a clone that is whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Absence {
+    /// Nothing explains it: something was lost.
+    Lost,
+    /// It is a commit, and history ends early here (`git clone --depth`).
+    Shallow,
+    /// The clone leaves out what its remote promised to keep (`git clone --filter`).
+    Partial,
+}
+
 /// Trouble with a repository.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -62,9 +73,25 @@ pub enum Error {
     /// History ends early here, so the question has no sure answer.
     #[error("this clone is shallow: its history does not reach far enough")]
     Shallow,
-    /// A revision, object or ref that is not there.
+    /// A revision that a user named is not there.
     #[error("{0} is not there")]
     NotFound(String),
+    /// An object that something names is not there.
+    #[error("the object {id} {}", absent(*absence))]
+    Gone {
+        /// Which.
+        id: ObjectId,
+        /// Whether the kind of clone explains it.
+        absence: Absence,
+    },
+    /// An object that is there is not what it has to be.
+    #[error("the object {id} {fault}")]
+    Damaged {
+        /// Which.
+        id: ObjectId,
+        /// What is wrong, as the end of a sentence.
+        fault: String,
+    },
     /// A name that is not well formed.
     #[error("{what} `{name}` {why}")]
     Invalid {
@@ -179,6 +206,31 @@ pub enum Error {
     },
 }
 
+impl Error {
+    /// Whether an object is only not in this clone, which was made without it.
+    pub const fn is_left_out(&self) -> bool {
+        matches!(
+            self,
+            Self::Shallow
+                | Self::Gone {
+                    absence: Absence::Shallow | Absence::Partial,
+                    ..
+                }
+        )
+    }
+}
+
+/// That an object is not there, as the end of a sentence.
+const fn absent(absence: Absence) -> &'static str {
+    match absence {
+        Absence::Lost => "is not there",
+        Absence::Shallow => "is not in this clone, which is shallow",
+        Absence::Partial => {
+            "is not there (this is a partial clone; `git fetch --refetch --no-filter` completes it)"
+        }
+    }
+}
+
 /// What a remote did, as the middle of a sentence.
 const fn said(trouble: RemoteTrouble) -> &'static str {
     match trouble {
@@ -219,6 +271,30 @@ pub(super) fn store<E: std::error::Error>(action: &'static str) -> impl FnOnce(E
         Error::Store {
             action,
             message: message.chars().take(400).collect(),
+        }
+    }
+}
+
+/// Turns what came of reading an object into damage of it, unless the operating system refused to read.
+pub(super) fn damaged<E: std::error::Error + 'static>(
+    id: ObjectId,
+    what: &'static str,
+) -> impl FnOnce(E) -> Error {
+    move |error| {
+        let mut next: Option<&(dyn std::error::Error + 'static)> = Some(&error);
+        while let Some(cause) = next {
+            let refused = cause.downcast_ref::<io::Error>();
+            let refused = refused.and_then(io::Error::raw_os_error);
+            // An empty file can't be mapped into memory.
+            if refused.is_some_and(|code| code != rustix::io::Errno::INVAL.raw_os_error()) {
+                return store("read an object")(error);
+            }
+            next = cause.source();
+        }
+        let said: String = error.to_string().chars().take(200).collect();
+        Error::Damaged {
+            id,
+            fault: format!("is damaged: {what}: {said}"),
         }
     }
 }

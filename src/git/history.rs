@@ -39,6 +39,12 @@ impl Repository {
         Ok(!self.shallow_ends(tip, None)?.is_empty())
     }
 
+    /// Whether history was cut off below this commit in this clone.
+    pub fn ends_at(&self, commit: ObjectId) -> bool {
+        let cut = self.inner.shallow_commits().ok().flatten();
+        cut.is_some_and(|cut| cut.iter().any(|end| from_gix(end) == commit))
+    }
+
     /// Commits reachable from `tip` and not from `base`, newest first, at most `limit`.
     pub fn commits_since(
         &self,

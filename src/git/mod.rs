@@ -39,7 +39,7 @@ mod trouble;
 
 pub use branches::BranchCommit;
 pub use collect::{ChangeKind, CollectOptions, Collected, IgnoreRules, Refusal};
-pub use error::{Error, PathFault};
+pub use error::{Absence, Error, PathFault};
 pub use hooks::{HooksFolder, HooksOwner};
 pub use materialise::Materialised;
 pub use names::{check_component, check_path};

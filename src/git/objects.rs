@@ -1,6 +1,6 @@
 //! Reading and writing single objects.
 
-use super::error::{Error, PathFault, show, store};
+use super::error::{Absence, Error, PathFault, damaged, show, store};
 use super::names::check_component;
 use super::repository::{Repository, from_gix, to_gix};
 use crate::model::object_id::ObjectId;
@@ -151,7 +151,7 @@ impl Repository {
     pub fn read_commit(&self, id: ObjectId) -> Result<Commit, Error> {
         let data = self.read(id, gix::objs::Kind::Commit, MAX_COMMIT)?;
         let commit = gix::objs::CommitRef::from_bytes(&data, self.inner.object_hash())
-            .map_err(store("read a commit"))?;
+            .map_err(damaged(id, "it is no commit"))?;
         Ok(Commit {
             tree: from_gix(commit.tree()),
             parents: commit.parents().map(from_gix).collect(),
@@ -164,7 +164,7 @@ impl Repository {
         let data = self.read(id, gix::objs::Kind::Tree, MAX_OBJECT)?;
         let mut out = Vec::new();
         for entry in gix::objs::TreeRefIter::from_bytes(&data, self.inner.object_hash()) {
-            let entry = entry.map_err(store("read a tree"))?;
+            let entry = entry.map_err(damaged(id, "it is no tree"))?;
             out.push(TreeEntry {
                 name: entry.filename.to_vec(),
                 kind: kind_from_gix(entry.mode.kind()),
@@ -229,23 +229,28 @@ impl Repository {
             || promisors.any(|key| self.config_value(&key).is_some_and(|value| value == "true"))
     }
 
-    fn read(&self, id: ObjectId, kind: gix::objs::Kind, limit: u64) -> Result<Vec<u8>, Error> {
-        let missing = || {
-            let hint = if self.is_partial() {
-                " (this is a partial clone; `git fetch --refetch --no-filter` completes it)"
-            } else {
-                ""
-            };
-            Error::NotFound(format!("the object {id}{hint}"))
+    /// That an object is not here, and what explains it.
+    pub(super) fn gone(&self, id: ObjectId, kind: Option<gix::objs::Kind>) -> Error {
+        let absence = if self.is_partial() {
+            Absence::Partial
+        } else if kind == Some(gix::objs::Kind::Commit) && self.is_shallow() {
+            Absence::Shallow
+        } else {
+            Absence::Lost
         };
+        Error::Gone { id, absence }
+    }
+
+    fn read(&self, id: ObjectId, kind: gix::objs::Kind, limit: u64) -> Result<Vec<u8>, Error> {
+        let missing = || self.gone(id, Some(kind));
         if id.as_bytes().len() != self.inner.object_hash().len_in_bytes() {
             return Err(missing());
         }
         let checked = |found: gix::objs::Kind, size: u64| {
             if found != kind {
-                return Err(Error::Store {
-                    action: "read an object",
-                    message: format!("{id} is a {found}, not a {kind}"),
+                return Err(Error::Damaged {
+                    id,
+                    fault: format!("is a {found}, not a {kind}"),
                 });
             }
             if size > limit {
@@ -267,7 +272,7 @@ impl Repository {
         let header = self
             .inner
             .try_find_header(gix_id)
-            .map_err(store("read an object"))?
+            .map_err(damaged(id, "it can't be read"))?
             .ok_or_else(missing)?;
         let is_loose = matches!(header, gix::odb::find::Header::Loose { .. });
         self.loose.set(is_loose);
@@ -275,7 +280,7 @@ impl Repository {
         let mut object = self
             .inner
             .find_object(gix_id)
-            .map_err(store("read an object"))?;
+            .map_err(damaged(id, "it can't be read"))?;
         Ok(std::mem::take(&mut object.data))
     }
 }

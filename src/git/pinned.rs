@@ -56,7 +56,10 @@ impl Repository {
         }
         self.make_pack(base, depth, &dir, &name)?;
         drop_old(&dir, &name);
-        cached(&dir, &name).ok_or_else(|| Error::NotFound(format!("the pack of {base}")))
+        cached(&dir, &name).ok_or_else(|| Error::Store {
+            action: "pack a history",
+            message: format!("the pack of {base} is not there"),
+        })
     }
 
     fn make_pack(

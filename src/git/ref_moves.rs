@@ -38,7 +38,7 @@ impl Repository {
         let mut open: Vec<Open<'_>> = Vec::with_capacity(moves.len());
         for one in moves {
             if !self.has_object(one.new) {
-                return Err(Error::NotFound(format!("the object {}", one.new)));
+                return Err(self.gone(one.new, None));
             }
             open.push((full_name(&one.name)?, one));
         }

@@ -127,7 +127,7 @@ impl Repository {
         let full = full_name(name)?;
         if let Some(new) = new {
             if !self.has_object(new) {
-                return Err(Error::NotFound(format!("the object {new}")));
+                return Err(self.gone(new, None));
             }
             // A race that is lost already needs no sync.
             self.refresh_packed(false)?;

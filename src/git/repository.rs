@@ -1,7 +1,7 @@
 //! Finding and opening a repository, and questions about it as a whole.
 
 use super::delta_bases::DeltaBases;
-use super::error::{Error, show, store};
+use super::error::{Error, damaged, show, store};
 use super::program::Git;
 use crate::model::object_id::ObjectId;
 use std::cell::{Cell, RefCell};
@@ -194,9 +194,19 @@ impl Repository {
             .inner
             .rev_parse_single(revision)
             .map_err(|_| missing())?;
-        let commit = id
-            .object()
-            .map_err(|_| missing())?
+        // Whoever types a whole id names the object itself.
+        let full = from_gix(id.detach());
+        if full.to_string() == revision.to_ascii_lowercase() && !self.has_object(full) {
+            return Err(missing());
+        }
+        let object = id.object().map_err(|error| {
+            if self.has_object(full) {
+                damaged(full, "it can't be read")(error)
+            } else {
+                self.gone(full, Some(gix::objs::Kind::Commit))
+            }
+        })?;
+        let commit = object
             .peel_to_commit()
             .map_err(|_| invalid("does not name a commit"))?;
         Ok(from_gix(commit.id))

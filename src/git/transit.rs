@@ -1,7 +1,7 @@
 //! Objects on their way: what a push brings to this repository before any ref names it, and what a
 //! push would take out of it.
 
-use super::error::{Error, store};
+use super::error::{Error, damaged, store};
 use super::objects::MAX_OBJECT;
 use super::program::Git;
 use super::repository::{Repository, from_gix, to_gix};
@@ -102,11 +102,11 @@ impl Repository {
 
     /// The bytes of an object, whatever it is.
     pub fn read_any(&self, id: ObjectId) -> Result<(ObjectKind, Vec<u8>), Error> {
-        let missing = || Error::NotFound(format!("the object {id}"));
+        let missing = || self.gone(id, None);
         let header = self
             .inner
             .try_find_header(to_gix(id))
-            .map_err(store("read an object"))?
+            .map_err(damaged(id, "it can't be read"))?
             .ok_or_else(missing)?;
         if header.size() > MAX_OBJECT {
             return Err(Error::TooLarge {
@@ -123,7 +123,7 @@ impl Repository {
         let mut object = self
             .inner
             .find_object(to_gix(id))
-            .map_err(store("read an object"))?;
+            .map_err(damaged(id, "it can't be read"))?;
         debug_assert_eq!(from_gix(object.id), id);
         Ok((kind, std::mem::take(&mut object.data)))
     }

@@ -120,19 +120,19 @@ pub(super) fn read_up_to(
     let mut seen = BTreeSet::new();
     let mut found = Vec::new();
     // Depth first; a commit is taken once everything above it was.
-    let mut open = vec![Visit::Enter(head)];
+    let mut open = vec![Visit::Enter(head, None)];
     while let Some(visit) = open.pop() {
         match visit {
             Visit::Leave(folder) => found.push(folder),
-            Visit::Enter(id) if !seen.insert(id) => {}
-            Visit::Enter(id) => {
+            Visit::Enter(id, _) if !seen.insert(id) => {}
+            Visit::Enter(id, child) => {
                 if seen.len() > most {
                     return Err(Error::Document {
                         place: id.to_string(),
                         reason: "its history is too long".into(),
                     });
                 }
-                let commit = link(repo, id)?;
+                let commit = link(repo, id, child)?;
                 let entries = folder_entries(repo.read_tree(commit.tree)?);
                 if !entries.is_empty() {
                     open.push(Visit::Leave(Folder {
@@ -140,17 +140,25 @@ pub(super) fn read_up_to(
                         entries,
                     }));
                 }
-                open.extend(commit.parents.into_iter().map(Visit::Enter));
+                let parents = commit.parents.into_iter();
+                open.extend(parents.map(|parent| Visit::Enter(parent, Some(id))));
             }
         }
     }
     Ok(found)
 }
 
-/// A commit of a chain. That one is missing is what a shallow fetch of our refs leaves.
-pub(super) fn link(repo: &Repository, id: ObjectId) -> Result<Commit, Error> {
+/// A commit of a chain, reached from `child`. That one is missing where history ends is what a shallow
+/// fetch of our refs leaves; anywhere else it was lost.
+pub(super) fn link(
+    repo: &Repository,
+    id: ObjectId,
+    child: Option<ObjectId>,
+) -> Result<Commit, Error> {
     match repo.read_commit(id) {
-        Err(git::Error::NotFound(_)) if repo.is_shallow() => Err(git::Error::Shallow.into()),
+        Err(git::Error::Gone { .. }) if child.is_some_and(|child| repo.ends_at(child)) => {
+            Err(git::Error::Shallow.into())
+        }
         commit => Ok(commit?),
     }
 }
@@ -168,8 +176,8 @@ pub(super) fn reach(repo: &Repository, head: ObjectId) -> Result<BTreeSet<Object
 
 /// A step of the walk.
 enum Visit {
-    /// Look at a commit and its parents.
-    Enter(ObjectId),
+    /// Look at a commit and its parents; the second is the commit that led to it.
+    Enter(ObjectId, Option<ObjectId>),
     /// All its parents were looked at.
     Leave(Folder),
 }

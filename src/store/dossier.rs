@@ -42,6 +42,9 @@ impl<T> Held<T> {
 /// Decisions by several people.
 type Decisions = Vec<Held<Approval>>;
 
+/// Sealed versions, and later ciphertexts of them.
+type Sealed = (Vec<Held<Manifest>>, Vec<Held<Reseal>>);
+
 /// One task's documents.
 #[derive(Debug)]
 pub struct Dossier {
@@ -94,24 +97,13 @@ impl Store {
             faults: history.faults.clone(),
             reduced: BTreeSet::new(),
         };
-        let sealed = reader.folders(refs.sealed)?;
-        let mut seals = reader.documents(&sealed, true, |manifest: &Manifest| Beside {
-            files: vec![manifest.ciphertext],
-            tree: None,
-        })?;
-        seals.sort_by_key(|seal| seal.value().version);
-        let reseals = reader.documents(&sealed, false, |reseal: &Reseal| Beside {
-            files: vec![reseal.ciphertext],
-            tree: None,
-        })?;
+        let of_sealed = reader.sealed(refs.sealed);
+        let (seals, reseals) = of_sealed.map_err(|error| error.at(&self.layout.sealed(&id)))?;
         let (decisions, overruled) = reader.decisions(&refs.approvals)?;
-        let runs = reader.folders(refs.runs)?;
-        let runs = reader.documents(&runs, true, |run: &Run| Beside {
-            files: run.attachment.iter().map(|one| one.sha256).collect(),
-            tree: run.result.as_ref().map(|result| result.tree),
-        })?;
-        let grades = reader.folders(refs.grades)?;
-        let grades = reader.documents(&grades, true, |_: &Grade| Beside::default())?;
+        let runs = reader.all::<Run>(refs.runs);
+        let runs = runs.map_err(|error| error.at(&self.layout.runs(&id)))?;
+        let grades = reader.all::<Grade>(refs.grades);
+        let grades = grades.map_err(|error| error.at(&self.layout.grades(&id)))?;
         let (faults, reduced) = (reader.faults, reader.reduced);
         Ok(Dossier {
             history,
@@ -143,13 +135,26 @@ impl Reader<'_> {
         )
     }
 
-    /// Documents of one kind, each once: a copy of one adds nothing but what lies `beside` it. With
+    /// Documents of a ref that holds one kind.
+    fn all<T: Beside>(&mut self, head: Option<ObjectId>) -> Result<Vec<Held<T>>, Error> {
+        let folders = self.folders(head)?;
+        self.documents::<T>(&folders, true)
+    }
+
+    /// Sealed versions, oldest first, and later ciphertexts of them.
+    fn sealed(&mut self, head: Option<ObjectId>) -> Result<Sealed, Error> {
+        let folders = self.folders(head)?;
+        let mut seals = self.documents::<Manifest>(&folders, true)?;
+        seals.sort_by_key(|seal| seal.value().version);
+        Ok((seals, self.documents::<Reseal>(&folders, false)?))
+    }
+
+    /// Documents of one kind, each once: a copy of one adds nothing but what lies beside it. With
     /// `required`, a commit that holds neither this kind nor a reseal is a fault.
-    fn documents<T: Document>(
+    fn documents<T: Beside>(
         &mut self,
         folders: &[Folder],
         required: bool,
-        beside: impl Fn(&T) -> Beside,
     ) -> Result<Vec<Held<T>>, Error> {
         let mut found: Vec<Held<T>> = Vec::new();
         let mut places: BTreeMap<Digest, usize> = BTreeMap::new();
@@ -171,9 +176,9 @@ impl Reader<'_> {
             match checked {
                 Ok(document) => {
                     if let Some(first) = places.get(&document.digest()) {
-                        let Beside { files, tree } = beside(document.value());
-                        let repo = &self.store.repo;
-                        found[*first].folder.take_in(folder, repo, &files, tree)?;
+                        let (value, repo) = (document.value(), &self.store.repo);
+                        let first = &mut found[*first].folder;
+                        first.take_in(folder, repo, &value.files(), value.tree())?;
                         continue;
                     }
                     places.insert(document.digest(), found.len());
@@ -205,8 +210,8 @@ impl Reader<'_> {
     fn decisions(&mut self, refs: &[(String, ObjectId)]) -> Result<(Decisions, Decisions), Error> {
         let (mut decisions, mut overruled) = (Vec::new(), Vec::new());
         for (name, head) in refs {
-            let folders = chain::read(&self.store.repo, *head)?;
-            let mut of_ref = self.documents(&folders, true, |_: &Approval| Beside::default())?;
+            let of_ref = self.all::<Approval>(Some(*head));
+            let mut of_ref = of_ref.map_err(|error| error.at(name))?;
             // A decision counts only under the name that its own content gives it, so that one
             // can't be shown in another's place.
             of_ref.retain(|held| {
@@ -256,13 +261,43 @@ fn last_word(mut decisions: Vec<Held<Approval>>) -> (Option<Held<Approval>>, Vec
     (last, decisions)
 }
 
-/// What a document names of the files beside it.
-#[derive(Default)]
-struct Beside {
+/// What a document names of what lies beside it.
+trait Beside: Document {
     /// Digests of files.
-    files: Vec<Digest>,
+    fn files(&self) -> Vec<Digest> {
+        Vec::new()
+    }
+
     /// A tree.
-    tree: Option<ObjectId>,
+    fn tree(&self) -> Option<ObjectId> {
+        None
+    }
+}
+
+impl Beside for Approval {}
+
+impl Beside for Grade {}
+
+impl Beside for Manifest {
+    fn files(&self) -> Vec<Digest> {
+        vec![self.ciphertext]
+    }
+}
+
+impl Beside for Reseal {
+    fn files(&self) -> Vec<Digest> {
+        vec![self.ciphertext]
+    }
+}
+
+impl Beside for Run {
+    fn files(&self) -> Vec<Digest> {
+        self.attachment.iter().map(|one| one.sha256).collect()
+    }
+
+    fn tree(&self) -> Option<ObjectId> {
+        self.result.as_ref().map(|result| result.tree)
+    }
 }
 
 impl Dossier {

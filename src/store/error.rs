@@ -155,6 +155,14 @@ pub enum Error {
         /// Why.
         reason: String,
     },
+    /// What a ref of ours reaches is lost or damaged.
+    #[error("{place} can't be read: {source}")]
+    Damaged {
+        /// The ref.
+        place: String,
+        /// What is wrong with which object.
+        source: git::Error,
+    },
     /// A document can't be written or read.
     #[error(transparent)]
     Codec(#[from] codec::Error),
@@ -175,6 +183,33 @@ fn list(rivals: &[Rivals]) -> String {
 }
 
 impl Error {
+    /// Damage of objects is damage of the ref that reaches them. What is only not in this clone, and
+    /// trouble of this machine, stay what they are.
+    #[must_use]
+    pub(super) fn at(self, place: &str) -> Self {
+        use git::Error as Git;
+        match self {
+            Self::Git(
+                source @ (Git::Gone {
+                    absence: git::Absence::Lost | git::Absence::Shallow,
+                    ..
+                }
+                | Git::Damaged { .. }
+                | Git::TooLarge { .. }
+                | Git::Invalid { .. }),
+            ) => Self::Damaged {
+                place: place.to_owned(),
+                source,
+            },
+            other => other,
+        }
+    }
+
+    /// Whether it is about what lies on refs, so that another task may well be fine.
+    pub const fn is_of_documents(&self) -> bool {
+        matches!(self, Self::Document { .. } | Self::Damaged { .. })
+    }
+
     /// What is wrong with a version that is only proposed is no doubt about the one in force.
     pub(super) fn proposed(self) -> Self {
         match self {

@@ -71,9 +71,9 @@ fn look(
     let mut history = History::new();
     let mut joins = Vec::new();
     let mut seen = BTreeSet::from([head]);
-    let mut open = vec![head];
-    while let Some(id) = open.pop() {
-        let commit = link(repo, id)?;
+    let mut open = vec![(head, None)];
+    while let Some((id, child)) = open.pop() {
+        let commit = link(repo, id, child)?;
         if !known.contains(&id) {
             if !repo.read_tree(commit.tree)?.is_empty() {
                 found.documents = true;
@@ -84,7 +84,8 @@ fn look(
             }
         }
         let parents = commit.parents.iter().copied();
-        open.extend(parents.filter(|parent| seen.insert(*parent)));
+        let new = parents.filter(|parent| seen.insert(*parent));
+        open.extend(new.map(|parent| (parent, Some(id))));
         history.insert(id, commit.parents);
         if seen.len() > most {
             return Err(wrong(head, "it is too long"));
@@ -219,12 +220,12 @@ fn only_junk(
         return Ok(false);
     }
     let mut seen = BTreeSet::from([there]);
-    let mut open = vec![there];
-    while let Some(id) = open.pop() {
+    let mut open = vec![(there, None)];
+    while let Some((id, child)) = open.pop() {
         if seen.len() > most {
             return Ok(false);
         }
-        let commit = link(repo, id)?;
+        let commit = link(repo, id, child)?;
         let entries = repo.read_tree(commit.tree)?;
         if entries.iter().any(|one| is_document(&one.name)) {
             return Ok(false);
@@ -234,7 +235,7 @@ fn only_junk(
         }
         let parents = commit.parents.into_iter();
         let new = parents.filter(|parent| !known.contains(parent) && seen.insert(*parent));
-        open.extend(new);
+        open.extend(new.map(|parent| (parent, Some(id))));
     }
     Ok(true)
 }

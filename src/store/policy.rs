@@ -356,8 +356,10 @@ fn check_step(before: &Policy, step: &Step) -> Result<Policy, Error> {
 
 /// Loads and verifies the policy; `None` where there is none.
 pub fn load(repo: &Repository, layout: &Layout) -> Result<Option<PolicyHistory>, Error> {
-    let head = repo.read_ref(&layout.policy())?;
-    head.map(|head| load_at(repo, head)).transpose()
+    let name = layout.policy();
+    let head = repo.read_ref(&name)?;
+    let loaded = head.map(|head| load_at(repo, head)).transpose();
+    loaded.map_err(|error| error.at(&name))
 }
 
 /// The same for a head that is on no ref of ours yet.

@@ -96,6 +96,11 @@ impl Store {
 
     /// The same for a ref target that is known.
     pub fn task_at(&self, id: &TaskId, tip: ObjectId) -> Result<TaskHistory, Error> {
+        let read = self.history(id, tip);
+        read.map_err(|error| error.at(&self.layout.task(id)))
+    }
+
+    fn history(&self, id: &TaskId, tip: ObjectId) -> Result<TaskHistory, Error> {
         let mut faults = Vec::new();
         let mut events = BTreeMap::new();
         for folder in chain::read(&self.repo, tip)? {
@@ -183,12 +188,23 @@ impl Store {
         if folded.is_empty() {
             return Ok(Vec::new());
         }
-        let live = keys::live(self)?.into_iter();
-        let live = live.filter(|(_, own)| *own == folded).map(|(tip, _)| tip);
-        let found = self.having_key(live.collect(), key)?;
+        let live = keys::live(self)?;
+        let with = |own: Option<&str>| {
+            let fits = live.iter().filter(move |(_, key)| key.as_deref() == own);
+            fits.map(|(tip, _)| tip.clone()).collect::<Vec<_>>()
+        };
+        let mut found = self.having_key(with(Some(&folded)), key)?;
         if found.is_empty() {
-            let archived = keys::archived(self, &[folded].into())?.into_iter();
-            return self.having_key(archived.map(|(tip, _)| tip).collect(), key);
+            let archived = keys::archived(self, &[folded.clone()].into())?.into_iter();
+            found = self.having_key(archived.map(|(tip, _)| tip).collect(), key)?;
+        }
+        if found.is_empty() {
+            // One that is damaged may be the one that is meant.
+            let damage = |(id, tip): (TaskId, ObjectId)| match self.task_at(&id, tip) {
+                Err(error @ Error::Damaged { .. }) => Err(error),
+                _ => Ok(()),
+            };
+            with(None).into_iter().try_for_each(damage)?;
         }
         Ok(found)
     }
@@ -206,7 +222,7 @@ impl Store {
                     found.push(history);
                 }
                 Ok(_) => {}
-                Err(error @ Error::Document { .. }) => drop(trouble.get_or_insert(error)),
+                Err(error) if error.is_of_documents() => drop(trouble.get_or_insert(error)),
                 Err(error) => return Err(error),
             }
         }

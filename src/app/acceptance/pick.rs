@@ -27,7 +27,11 @@ pub(super) fn dossier_where(
         return Ok(store.dossier_of(store.find_task(name)?)?);
     }
     let waiting = |store: &Store, refs: &TaskRefs| {
-        let dossier = store.dossier_from(refs)?;
+        let dossier = match store.dossier_from(refs) {
+            // Nothing can be decided about it; `hangar task list` names it.
+            Err(error) if error.is_of_documents() => return Ok(None),
+            dossier => dossier?,
+        };
         let next = stage::next_now(store, &dossier);
         Ok::<_, Error>(waits(&next).then_some(dossier))
     };

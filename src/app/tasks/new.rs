@@ -190,7 +190,7 @@ impl KnownKeys {
         let live = keys::live(store)?.into_iter();
         Ok(Self {
             taken: live
-                .map(|((id, _), key)| (key, format!("task {}", id.short())))
+                .filter_map(|((id, _), key)| Some((key?, format!("task {}", id.short()))))
                 .collect(),
             archived: archived.map(|((id, _), key)| (key, id)).collect(),
             _alone: Some(alone),

@@ -118,21 +118,25 @@ pub(super) fn archived(
 }
 
 fn make(store: &Store, refs: &TaskRefs) -> Result<Row<Listed>, Error> {
-    match store.task_at(&refs.id, refs.tip) {
-        Ok(history) => of(store, history, refs),
-        Err(error @ store::Error::Document { .. }) => Ok(Row {
+    let read = store.task_at(&refs.id, refs.tip);
+    match read.and_then(|history| of(store, history, refs)) {
+        Err(error) if error.is_of_documents() => Ok(Row {
             value: Listed::Fault(ListFault {
                 id: refs.id.clone(),
                 reason: error.to_string(),
             }),
             text: String::new(),
-            holds: Holds::default(),
+            holds: match error {
+                // The same refs may be whole again.
+                store::Error::Damaged { .. } => Holds::never(),
+                _ => Holds::default(),
+            },
         }),
-        Err(error) => Err(error.into()),
+        row => Ok(row?),
     }
 }
 
-fn of(store: &Store, history: TaskHistory, refs: &TaskRefs) -> Result<Row<Listed>, Error> {
+fn of(store: &Store, history: TaskHistory, refs: &TaskRefs) -> Result<Row<Listed>, store::Error> {
     let effective = |refused: &[Option<String>]| refused.iter().any(Option::is_none);
     let newest = history
         .records

@@ -14,7 +14,8 @@ Examples:
   hangar verify main
   hangar verify --all --json
 
-Exit codes: 0 everything holds, 1 a fault was found, each is named; or nothing was accepted yet.";
+Exit codes: 0 everything holds, 1 a fault was found, each is named; or nothing was accepted yet. 3 a
+shallow or partial clone leaves out what would have to be looked at; how to fetch it is said.";
 
 /// Would a stranger accept this?
 ///
@@ -56,13 +57,29 @@ pub(super) fn run(context: &Context, args: &VerifyArgs) -> Result<ExitStatus, Cl
     let answer = verify(&here, subject)?;
     if let Some(Export::InToto) = args.export {
         refuse_ungraded(&answer)?;
+        refuse_open(&answer)?;
         context.printer.json(&statement(&here, &answer)?);
     } else if context.printer.is_json() {
         context.printer.json(&answer);
     } else {
         context.printer.text(text(&answer, args.all));
     }
-    Ok(ExitStatus::answer(answer.accepted))
+    Ok(if answer.is_open() {
+        ExitStatus::Missing
+    } else {
+        ExitStatus::answer(answer.accepted)
+    })
+}
+
+/// A statement says yes or no.
+fn refuse_open(answer: &Answer) -> Result<(), CliError> {
+    if !answer.is_open() {
+        return Ok(());
+    }
+    let open = "whether it is accepted can't be told here: this clone leaves out what it rests on";
+    let error = CliError::new(ExitStatus::Missing, open);
+    let hints = answer.remedies.iter().map(|one| format!("`{one}`"));
+    Err(hints.fold(error, CliError::hint))
 }
 
 /// A statement is about a grade: a plain task has none.
@@ -168,6 +185,13 @@ fn page(report: &Report, out: &mut Vec<String>) {
         let own = report.faults.iter().filter(|fault| fault.link == one.name);
         out.extend(own.map(fault));
     }
+    for left_out in &report.not_here {
+        out.push(format!(
+            "  {} {}",
+            paint(Label::Attention, "not here:"),
+            escape::line(left_out)
+        ));
+    }
     for note in &report.notes {
         out.push(format!(
             "  {} {}",
@@ -176,6 +200,14 @@ fn page(report: &Report, out: &mut Vec<String>) {
         ));
     }
     out.push(String::new());
+    if report.faults.is_empty() && !report.not_here.is_empty() {
+        for question in ["valid then", "acceptable now"] {
+            let word = paint(Label::Attention, "?  ");
+            let why = "this clone leaves out what it rests on";
+            out.push(format!("  {question:<15} {word}  {why}"));
+        }
+        return;
+    }
     out.push(answer("valid then", report.valid_then, &then(report)));
     let now = match &report.delivered {
         None => "nothing was delivered yet",
@@ -207,6 +239,7 @@ fn answer(question: &str, yes: bool, more: &str) -> String {
 /// One task of many.
 fn line(report: &Report, out: &mut Vec<String>) {
     let (word, label) = match (&report.delivered, report.faults.is_empty()) {
+        (_, true) if !report.not_here.is_empty() => ("? not here", Label::Attention),
         (_, false) if report.valid_then => ("✗ not now ", Label::Bad),
         (_, false) => ("✗ FAULTS  ", Label::Bad),
         (None, true) => ("- open    ", Label::Dim),
@@ -221,6 +254,8 @@ fn line(report: &Report, out: &mut Vec<String>) {
         escape::line(title)
     ));
     out.extend(report.faults.iter().map(fault));
+    let left_out = report.not_here.iter();
+    out.extend(left_out.map(|one| format!("      {}", escape::line(one))));
     if !report.notes.is_empty() {
         out.push(format!(
             "      {}: `hangar verify {}` shows what",
@@ -240,6 +275,17 @@ fn line(report: &Report, out: &mut Vec<String>) {
 }
 
 fn conclusion(answer: &Answer, all: bool) -> String {
+    if answer.is_open() {
+        let ways: Vec<_> = answer
+            .remedies
+            .iter()
+            .map(|one| format!("`{one}`"))
+            .collect();
+        let ways = escape::line(&ways.join(", then ")).to_string();
+        let words =
+            format!("This clone can't tell: it leaves out what is needed. Fetch it: {ways}");
+        return paint(Label::Attention, words);
+    }
     if answer.accepted {
         let words = if all && answer.tasks.is_empty() {
             "This clone holds no task: nothing was verified."

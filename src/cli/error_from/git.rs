@@ -2,7 +2,7 @@ use crate::app::here::shell_word;
 use crate::app::remote;
 use crate::base::process;
 use crate::cli::{CliError, ExitStatus};
-use crate::git::Error;
+use crate::git::{Absence, Error};
 use crate::store::layout::Prefix;
 use std::path::Path;
 
@@ -29,6 +29,8 @@ impl From<Error> for CliError {
                 Self::of(ExitStatus::Missing, error).hint("fetch the rest: `git fetch --unshallow`")
             }
             Error::NotFound(_) | Error::Invalid { .. } => Self::of(ExitStatus::Usage, error),
+            Error::Gone { absence, .. } => gone(absence, error),
+            Error::Damaged { .. } => damaged(error),
             Error::PatchWithoutContent { .. } => {
                 Self::of(ExitStatus::Usage, error).hint("make the patch with `git diff --binary`")
             }
@@ -80,6 +82,24 @@ fn in_the_way(name: &str, other: &str) -> String {
             "rename the branch that is in the way, or change `deliver.branch` in hangar.toml".into()
         }
     }
+}
+
+/// An object that is not here.
+fn gone(absence: Absence, error: Error) -> CliError {
+    match absence {
+        Absence::Lost => damaged(error),
+        Absence::Shallow => {
+            CliError::of(ExitStatus::Missing, error).hint("fetch the rest: `git fetch --unshallow`")
+        }
+        Absence::Partial => CliError::of(ExitStatus::Missing, error)
+            .hint("fetch the rest: `git fetch --refetch --no-filter`"),
+    }
+}
+
+fn damaged(error: Error) -> CliError {
+    CliError::of(ExitStatus::Trouble, error).hint(
+        "this repository is damaged: `git fsck` names every object; take a damaged one's file away, then `git fetch --refetch REMOTE` brings what a remote has",
+    )
 }
 
 impl From<process::Error> for CliError {

@@ -76,6 +76,12 @@ impl From<Error> for CliError {
                 .hint("run it again without --offline"),
             Error::Arbiter { .. } => Self::of(ExitStatus::Trouble, error)
                 .hint("claims and deliveries need it (`hangar policy show`); running it again is safe"),
+            Error::Damaged { ref place, .. } => {
+                let hint = format!("from a clone that is whole: take the object's file away, if it is there, then `git fetch --refetch CLONE '+{place}:{place}'`");
+                Self::of(ExitStatus::Trouble, error)
+                    .hint("`hangar verify --all` names every fault")
+                    .hint(hint)
+            }
             Error::Document { .. } => Self::of(ExitStatus::Refused, error)
                 .hint("`hangar verify` names every fault"),
         }

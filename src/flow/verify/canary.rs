@@ -109,7 +109,7 @@ fn tree(
             Ok(scanned)
         }
         Err(reason) => {
-            sheet.fault_at(Link, place, reason);
+            sheet.unread(Link, place, "", &reason);
             Ok(0)
         }
     }

@@ -1,7 +1,7 @@
 //! From the graded result to the commit that was delivered, and its branch.
 
 use super::LinkName::Delivery as Link;
-use super::{Case, Sheet, soften};
+use super::{Case, Sheet, Unread, soften};
 use crate::flow::Error;
 use crate::flow::delivery::{
     ACCEPTANCE_TRAILER, GRADE_TRAILER, MANIFEST_TRAILER, RUN_TRAILER, TASK_TRAILER, trailer,
@@ -30,7 +30,11 @@ pub(super) fn check(case: &Case<'_>, sheet: &mut Sheet) -> Result<(), Error> {
             let lies = format!(
                 "{reason}; it lies on {name} of whoever delivered it, which is pushed and fetched with git"
             );
-            sheet.fault_at(Link, &place, lies);
+            let lies = Unread {
+                text: lies,
+                ..reason
+            };
+            sheet.unread(Link, &place, "", &lies);
         }
         Ok(commit) => {
             if let Some((base, result)) = super::runs::result(case) {
@@ -101,7 +105,7 @@ fn branch(case: &Case<'_>, delivery: &Delivery, sheet: &mut Sheet) -> Result<Str
     let tip = match soften(case.store.repo.read_ref(&delivery.branch))? {
         Ok(tip) => tip,
         Err(reason) => {
-            sheet.fault_at(Link, name, reason);
+            sheet.unread(Link, name, "", &reason);
             return Ok(String::new());
         }
     };

@@ -98,15 +98,22 @@ fn untouched(case: &Case<'_>, grade: &Held<Grade>, sheet: &mut Sheet) -> Result<
     let mut trees = case.trees.borrow_mut();
     let base = soften(trees.files_of(base))?;
     let tree = soften(trees.files(result.tree))?;
-    if let (Ok(base), Ok(tree)) = (base, tree) {
-        for path in protection.touched(&changes(&base.listing, &tree.listing)) {
-            let path = String::from_utf8_lossy(&path).escape_debug().to_string();
-            sheet.fault_at(
-                Link,
-                place(grade),
-                format!("the delivered patch changes the protected path `{path}`"),
-            );
+    let (base, tree) = match (base, tree) {
+        (Ok(base), Ok(tree)) => (base, tree),
+        (Err(reason), _) | (_, Err(reason)) if reason.left_out => {
+            sheet.unread(Link, place(grade), "its base and result: ", &reason);
+            return Ok(());
         }
+        // The run's own link names it.
+        _ => return Ok(()),
+    };
+    for path in protection.touched(&changes(&base.listing, &tree.listing)) {
+        let path = String::from_utf8_lossy(&path).escape_debug().to_string();
+        sheet.fault_at(
+            Link,
+            place(grade),
+            format!("the delivered patch changes the protected path `{path}`"),
+        );
     }
     Ok(())
 }

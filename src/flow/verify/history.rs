@@ -209,7 +209,14 @@ fn went_back(case: &Case<'_>, sheet: &mut Sheet) -> Result<(), Error> {
         let lost = match case.store.head(&name)? {
             None => Some("it is gone"),
             Some(now) if now == mark => None,
-            Some(now) if repo.has_object(mark) && repo.is_ancestor(mark, now)? => None,
+            Some(now) if repo.has_object(mark) => match soften(repo.is_ancestor(mark, now))? {
+                Ok(true) => None,
+                Ok(false) => Some("it was put back or rewritten"),
+                Err(reason) => {
+                    sheet.unread(History, name, "", &reason);
+                    continue;
+                }
+            },
             Some(_) => Some("it was put back or rewritten"),
         };
         if let Some(lost) = lost {

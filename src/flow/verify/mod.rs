@@ -43,6 +43,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use sheet::Sheet;
 use std::cell::RefCell;
+use std::fmt;
 use trees::Trees;
 
 /// What was found out about one task.
@@ -74,6 +75,10 @@ pub struct Report {
     /// What does not hold. Without any, an answer is no only because nothing was delivered yet, or
     /// because a plain task was delivered ungraded.
     pub faults: Vec<Fault>,
+    /// What this shallow or partial clone leaves out, so that a link can't be checked here. Where there
+    /// is any, neither answer is yes.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub not_here: Vec<String>,
     /// What a reader should know and what is no fault.
     pub notes: Vec<String>,
 }
@@ -148,22 +153,23 @@ impl<'a> Case<'a> {
 /// # Errors
 /// Only trouble of this machine. What is wrong with documents and objects stands in the report.
 pub fn verify(store: &Store, id: &TaskId, identities: &[Identity]) -> Result<Report, Error> {
-    match read(store, id)? {
+    match store.dossier(id) {
         Ok(dossier) => verify_dossier(store, &dossier, identities),
-        Err(reason) => Ok(unreadable(id, &store.layout.task(id), reason)),
+        Err(store::Error::Damaged { place, source }) => {
+            Ok(unreadable(id, &place, &source.to_string().into()))
+        }
+        Err(error) => {
+            let reason = soften(Err::<(), _>(error))?.err().unwrap_or_default();
+            Ok(unreadable(id, &store.layout.task(id), &reason))
+        }
     }
 }
 
-/// The task's documents; the inner error says why they can't be read at all.
-fn read(store: &Store, id: &TaskId) -> Result<Result<Dossier, String>, Error> {
-    soften(store.dossier(id))
-}
-
 /// The report on a task whose history can't be read.
-fn unreadable(id: &TaskId, place: &str, reason: String) -> Report {
+fn unreadable(id: &TaskId, place: &str, reason: &Unread) -> Report {
     let mut sheet = Sheet::default();
-    sheet.fault_at(LinkName::History, place, reason);
-    sheet.close(LinkName::History, "");
+    sheet.unread(LinkName::History, place, "", reason);
+    sheet.end_unread(LinkName::History);
     Report {
         task: id.clone(),
         key: None,
@@ -175,6 +181,7 @@ fn unreadable(id: &TaskId, place: &str, reason: String) -> Report {
         valid_then: false,
         acceptable_now: false,
         faults: sheet.faults,
+        not_here: sheet.not_here,
         notes: sheet.notes,
     }
 }
@@ -221,7 +228,8 @@ fn report(case: &Case<'_>, sheet: Sheet) -> Report {
         policy_version: case.then.reference.version,
     });
     let graded = delivered.is_some() && task.flow == Flow::TestFirst;
-    let valid_then = graded && sheet.faults.iter().all(|fault| fault.only_now);
+    let valid_then =
+        graded && sheet.not_here.is_empty() && sheet.faults.iter().all(|fault| fault.only_now);
     Report {
         task: task.id.clone(),
         key: Some(task.external.clone()).filter(|key| !key.is_empty()),
@@ -233,12 +241,36 @@ fn report(case: &Case<'_>, sheet: Sheet) -> Report {
         acceptable_now: valid_then && sheet.faults.is_empty(),
         links: sheet.links,
         faults: sheet.faults,
+        not_here: sheet.not_here,
         notes: sheet.notes,
     }
 }
 
+/// Why something can't be read.
+#[derive(Debug, Default)]
+struct Unread {
+    text: String,
+    /// Whether it is only that this clone was made without it.
+    left_out: bool,
+}
+
+impl From<String> for Unread {
+    fn from(text: String) -> Self {
+        Self {
+            text,
+            left_out: false,
+        }
+    }
+}
+
+impl fmt::Display for Unread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
 /// Turns trouble with documents and objects into a finding; trouble of the machine stays an error.
-fn soften<T, E: Into<Error>>(result: Result<T, E>) -> Result<Result<T, String>, Error> {
+fn soften<T, E: Into<Error>>(result: Result<T, E>) -> Result<Result<T, Unread>, Error> {
     let error = match result {
         Ok(value) => return Ok(Ok(value)),
         Err(error) => error.into(),
@@ -247,11 +279,14 @@ fn soften<T, E: Into<Error>>(result: Result<T, E>) -> Result<Result<T, String>, 
         Error::Git(git) | Error::Store(store::Error::Git(git)) if is_machine_trouble(git) => {
             Err(error)
         }
-        Error::Git(_)
-        | Error::Store(store::Error::Git(_) | store::Error::Document { .. })
+        Error::Git(git) | Error::Store(store::Error::Git(git)) => Ok(Err(Unread {
+            text: error.to_string(),
+            left_out: git.is_left_out(),
+        })),
+        Error::Store(store::Error::Document { .. } | store::Error::Damaged { .. })
         | Error::Refused { .. }
         | Error::Bundle(_)
-        | Error::Decrypt(_) => Ok(Err(error.to_string())),
+        | Error::Decrypt(_) => Ok(Err(error.to_string().into())),
         _ => Err(error),
     }
 }

@@ -93,7 +93,7 @@ fn version(case: &Case<'_>, seal: &Held<Manifest>, sheet: &mut Sheet) -> Result<
                 sheet.fault_at(Payload, place(seal), wrong);
             }
         }
-        Err(reason) => sheet.fault_at(Payload, place(seal), reason),
+        Err(reason) => sheet.unread(Payload, place(seal), "", &reason),
     }
     Ok(true)
 }

@@ -13,8 +13,8 @@ use crate::model::ids::TaskId;
 use crate::model::listing::{changes, patch_id};
 use crate::model::object_id::ObjectId;
 use crate::model::run::RunResult;
-use crate::store::Store;
 use crate::store::dossier::Dossier;
+use crate::store::{self, Store};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::rc::Rc;
@@ -71,13 +71,21 @@ pub fn revision(
     commit: ObjectId,
     upstream: &Upstream<'_>,
 ) -> Result<RevisionAnswer, Error> {
-    let look = match soften(Look::new(store, commit, upstream))? {
+    let look = match Look::new(store, commit, upstream) {
+        // Nobody can tell here, which is no answer.
+        Err(Error::Git(error) | Error::Store(store::Error::Git(error))) if error.is_left_out() => {
+            return Err(error.into());
+        }
+        look => soften(look)?,
+    };
+    let look = match look {
         Ok(look) => look,
-        Err(reason) => return Ok(no(commit, None, reason)),
+        Err(reason) => return Ok(no(commit, None, reason.text)),
     };
     let mut nearest: Option<RevisionAnswer> = None;
-    for id in look.claimed(store)? {
-        let Some(answer) = look.compare_by_id(store, &id)? else {
+    let claimed = look.claimed(store)?;
+    for id in &claimed {
+        let Some(answer) = look.compare_by_id(store, id)? else {
             continue;
         };
         if answer.answer != Sameness::No {
@@ -180,7 +188,7 @@ impl Look {
         }
         match soften(store.dossier(id))? {
             Ok(dossier) => self.compare(store, &dossier).map(Some),
-            Err(reason) => Ok(Some(no(self.commit, Some(id.clone()), reason))),
+            Err(reason) => Ok(Some(no(self.commit, Some(id.clone()), reason.text))),
         }
     }
 
@@ -226,7 +234,7 @@ impl Look {
         }
         let recorded = match soften(store.repo.listing(result.tree))? {
             Ok(files) => files,
-            Err(reason) => return Ok((Sameness::No, reason)),
+            Err(reason) => return Ok((Sameness::No, reason.text)),
         };
         let differs = changes(&recorded.listing, &self.files.listing);
         let names: Vec<String> = differs

@@ -22,9 +22,7 @@ pub(super) fn check(case: &Case<'_>, sheet: &mut Sheet) -> Result<(), Error> {
         attachments(case, run, sheet)?;
         if let Some(result) = &run.value().result {
             kept(run, result, sheet);
-            for wrong in recomputed(case, result)? {
-                sheet.fault_at(Link, place(run), wrong);
-            }
+            recomputed(case, run, result, sheet)?;
         }
     }
     let Some(delivery) = case.delivery() else {
@@ -89,7 +87,12 @@ fn attachments(case: &Case<'_>, run: &Held<Run>, sheet: &mut Sheet) -> Result<()
                 sheet.note(format!("an attachment of {} was pruned", place(run)));
                 continue;
             }
-            Err(reason) => format!("can't be read: {reason}"),
+            Err(reason) => {
+                let name = attachment.name.escape_debug();
+                let what = format!("its attachment `{name}` can't be read: ");
+                sheet.unread(Link, place(run), &what, &reason);
+                continue;
+            }
         };
         sheet.fault_at(
             Link,
@@ -104,20 +107,30 @@ fn attachments(case: &Case<'_>, run: &Held<Run>, sheet: &mut Sheet) -> Result<()
 }
 
 /// What differs between a result table and the objects that it names.
-fn recomputed(case: &Case<'_>, result: &RunResult) -> Result<Vec<String>, Error> {
+fn recomputed(
+    case: &Case<'_>,
+    run: &Held<Run>,
+    result: &RunResult,
+    sheet: &mut Sheet,
+) -> Result<(), Error> {
     let mut trees = case.trees.borrow_mut();
     let base = match soften(trees.files_of(result.base))? {
         Ok(files) => files,
-        Err(reason) => return Ok(vec![format!("its base: {reason}")]),
+        Err(reason) => {
+            sheet.unread(Link, place(run), "its base: ", &reason);
+            return Ok(());
+        }
     };
     let tree = match soften(trees.files(result.tree))? {
         Ok(files) => files,
-        Err(reason) => return Ok(vec![format!("its result: {reason}")]),
+        Err(reason) => {
+            sheet.unread(Link, place(run), "its result: ", &reason);
+            return Ok(());
+        }
     };
-    let mut wrong = Vec::new();
     let mut compare = |same: bool, what: &str| {
         if !same {
-            wrong.push(what.to_owned());
+            sheet.fault_at(Link, place(run), what);
         }
     };
     compare(
@@ -144,7 +157,7 @@ fn recomputed(case: &Case<'_>, result: &RunResult) -> Result<Vec<String>, Error>
         base.gitlinks == tree.gitlinks,
         "its result changes submodules, which no listing counts",
     );
-    Ok(wrong)
+    Ok(())
 }
 
 /// What keeps a run from being what was delivered.

@@ -1,5 +1,6 @@
 //! Links and faults as they are collected.
 
+use super::Unread;
 use crate::base::words::count;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -114,6 +115,8 @@ pub(super) struct Sheet {
     pub(super) links: Vec<Link>,
     pub(super) faults: Vec<Fault>,
     pub(super) notes: Vec<String>,
+    /// What this clone leaves out.
+    pub(super) not_here: Vec<String>,
 }
 
 impl Sheet {
@@ -149,6 +152,32 @@ impl Sheet {
         }
     }
 
+    /// Something at a place that can't be read: a fault, unless this clone was made without it.
+    /// `what` stands before the reason.
+    pub(super) fn unread(
+        &mut self,
+        link: LinkName,
+        place: impl Into<String>,
+        what: &str,
+        reason: &Unread,
+    ) {
+        let text = format!("{what}{}", reason.text);
+        if !reason.left_out {
+            self.push(link, Some(place.into()), text, false);
+            return;
+        }
+        let place: String = place.into();
+        let text = format!("{link}: {place}: {text}");
+        if !self.not_here.contains(&text) {
+            self.not_here.push(text);
+        }
+    }
+
+    /// Ends a link of which something could not be read.
+    pub(super) fn end_unread(&mut self, link: LinkName) {
+        self.skip(link, "this clone leaves out what it rests on");
+    }
+
     /// Something that a reader should know.
     pub(super) fn note(&mut self, text: impl Into<String>) {
         let text = text.into();
@@ -160,7 +189,13 @@ impl Sheet {
     /// Ends a link: broken where a fault names it, else held.
     pub(super) fn close(&mut self, name: LinkName, held: impl Into<String>) {
         let faults = self.faults.iter().filter(|fault| fault.link == name);
-        let (state, detail) = match faults.count() {
+        let faults = faults.count();
+        let start = format!("{name}: ");
+        if faults == 0 && self.not_here.iter().any(|text| text.starts_with(&start)) {
+            self.end_unread(name);
+            return;
+        }
+        let (state, detail) = match faults {
             0 => (LinkState::Held, held.into()),
             number => (LinkState::Broken, count(number, "fault", "faults")),
         };

@@ -98,7 +98,7 @@ fn written_for(case: &Case<'_>, seal: &Held<Manifest>, sheet: &mut Sheet) -> Res
                 value.base.short()
             ),
         ),
-        Err(reason) => sheet.fault_at(Versions, place(seal), format!("the base: {reason}")),
+        Err(reason) => sheet.unread(Versions, place(seal), "the base: ", &reason),
     }
     Ok(())
 }
@@ -114,7 +114,10 @@ fn ciphertext(
         Ok(Some(bytes)) if Digest::of(&bytes) == named => return Ok(()),
         Ok(Some(_)) => "its sealed.age is not the ciphertext that it names".to_owned(),
         Ok(None) => "it has no sealed.age beside it".to_owned(),
-        Err(reason) => format!("its sealed.age can't be read: {reason}"),
+        Err(reason) => {
+            sheet.unread(Versions, place, "its sealed.age can't be read: ", &reason);
+            return Ok(());
+        }
     };
     sheet.fault_at(Versions, place, wrong);
     Ok(())

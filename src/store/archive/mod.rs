@@ -48,8 +48,9 @@ impl Store {
 
     /// What the archive has of a task, by names without the prefix.
     pub fn archived(&self, id: &TaskId) -> Result<Heads, Error> {
-        match self.repo.read_ref(&self.layout.archive(id))? {
-            Some(head) => listing::read(&self.repo, head, id),
+        let name = self.layout.archive(id);
+        match self.repo.read_ref(&name)? {
+            Some(head) => listing::read(&self.repo, head, id).map_err(|error| error.at(&name)),
             None => Ok(Heads::new()),
         }
     }
@@ -64,6 +65,20 @@ impl Store {
             if !prefix.is_empty() && !prefix.starts_with(letter) {
                 continue;
             }
+            found.extend(self.tasks_of_archive(&name, head, prefix)?);
+        }
+        Ok(found)
+    }
+
+    /// The same of the archive `name`, which is at `head`.
+    pub fn tasks_of_archive(
+        &self,
+        name: &str,
+        head: ObjectId,
+        prefix: &str,
+    ) -> Result<Vec<(TaskId, ObjectId)>, Error> {
+        let read = || {
+            let mut found = Vec::new();
             let tree = self.repo.read_commit(head)?.tree;
             for (id, file) in listing::tasks(&self.repo, tree, prefix)? {
                 if self.repo.read_ref(&self.layout.task(&id))?.is_some() {
@@ -72,8 +87,9 @@ impl Store {
                 let heads = listing::file(&self.repo, file, &id)?;
                 found.extend(heads.get(&events(&id)).map(|tip| (id, *tip)));
             }
-        }
-        Ok(found)
+            Ok(found)
+        };
+        read().map_err(|error: Error| error.at(name))
     }
 
     /// The tree of the archive at `head`, and the tasks that it has and had not, or elsewhere, when its

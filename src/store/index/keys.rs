@@ -32,8 +32,8 @@ struct Book {
     keys: BTreeMap<TaskId, String>,
 }
 
-/// Every live task's key, in lowercase; empty where it has none.
-pub fn live(store: &Store) -> Result<Vec<(Tip, String)>, Error> {
+/// Every live task's key, in lowercase; empty where it has none, `None` where it can't be read.
+pub fn live(store: &Store) -> Result<Vec<(Tip, Option<String>)>, Error> {
     let shelf = Shelf::open(store);
     let refs = store.task_refs()?;
     let mut book = shelf.book(LIVE);
@@ -47,7 +47,7 @@ pub fn live(store: &Store) -> Result<Vec<(Tip, String)>, Error> {
         book.keys.extend(new);
         shelf.keep(LIVE, &book);
     }
-    let key = |(id, _): &Tip| book.keys.get(id).cloned().unwrap_or_default();
+    let key = |(id, _): &Tip| book.keys.get(id).cloned();
     Ok(refs
         .into_iter()
         .map(|tip| (tip.clone(), key(&tip)))
@@ -64,7 +64,8 @@ pub(crate) fn archived(
     let mut unknown = Vec::new();
     for (name, head) in store.repo.list_refs(&store.layout.archives())? {
         let book = shelf.book(&name);
-        let (tree, new) = store.archive_since(head, book.tree)?;
+        let since = store.archive_since(head, book.tree);
+        let (tree, new) = since.map_err(|error| error.at(&name))?;
         unknown.extend(unread(&book, new));
         archives.push((name, tree, book));
     }

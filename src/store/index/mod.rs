@@ -66,6 +66,14 @@ impl Holds {
         holds
     }
 
+    /// No time: the row is made anew for each listing.
+    pub const fn never() -> Self {
+        Self {
+            after: Some(i64::MAX),
+            until: None,
+        }
+    }
+
     fn at(self, now: Timestamp) -> bool {
         let now = now.as_second();
         self.after.is_none_or(|after| now > after) && self.until.is_none_or(|until| now <= until)

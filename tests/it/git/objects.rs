@@ -132,12 +132,12 @@ fn reads_have_a_limit_and_do_not_follow_links() {
     let nothing = "0123456789".repeat(4).parse().unwrap();
     assert!(matches!(
         repository.read_blob(nothing, 1),
-        Err(Error::NotFound(_))
+        Err(Error::Gone { .. })
     ));
     let other_format = "01".repeat(32).parse().unwrap();
     assert!(matches!(
         repository.read_blob(other_format, 1),
-        Err(Error::NotFound(_))
+        Err(Error::Gone { .. })
     ));
     assert!(repository.read_commit(sample.tree()).is_err());
 }

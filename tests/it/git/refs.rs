@@ -39,7 +39,7 @@ fn a_ref_moves_only_from_where_it_was_seen() {
     assert_eq!(sample.git(&["for-each-ref", "refs/hangar"]), "");
     assert!(matches!(
         swap(Expected::Absent, Some("12".repeat(20).parse().unwrap())),
-        Err(Error::NotFound(_))
+        Err(Error::Gone { .. })
     ));
 }
 
@@ -337,7 +337,7 @@ fn many_refs_move_together_each_for_itself() {
     let mut moves = moves(3, Expected::Absent, ids[0]);
     moves[2].new = missing;
     let error = repository.move_refs(&moves, "").unwrap_err();
-    assert!(matches!(error, Error::NotFound(_)), "{error}");
+    assert!(matches!(error, Error::Gone { .. }), "{error}");
     moves[2].new = ids[0];
     moves[2].name = format!("{NAME}000/below");
     repository

@@ -1,6 +1,7 @@
 //! The binary is asked, and what it answered is looked at.
 
 use super::forge::Forged;
+use std::path::Path;
 use std::process::Command;
 
 impl Forged {
@@ -17,29 +18,38 @@ impl Forged {
 
     /// The same in a clone that knows where it last moved each ref.
     pub(crate) fn verify_remembering(&self, keys: &str, args: &[&str]) -> Answer {
+        let command = [&["verify"][..], args].concat();
+        let answer = self.run(&self.dir(), keys, &command);
+        super::second::compare(self, args, &answer);
+        answer
+    }
+
+    /// Runs the binary anywhere, as somebody with the machine's keys.
+    pub(crate) fn hangar(&self, dir: &Path, args: &[&str]) -> Answer {
+        self.run(dir, "xdg", args)
+    }
+
+    fn run(&self, dir: &Path, keys: &str, args: &[&str]) -> Answer {
         let home = self.world.dir.path();
         let out = Command::new(env!("CARGO_BIN_EXE_hangar"))
-            .current_dir(self.dir())
+            .current_dir(dir)
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap())
             .env("HOME", home.join("home"))
             .env("XDG_DATA_HOME", home.join(keys))
             .env("GIT_CONFIG_NOSYSTEM", "1")
             .env("HANGAR_NOW", "2026-01-03T00:00:00Z")
-            .arg("verify")
             .args(args)
             .arg("--json")
             .output()
             .unwrap();
         let stdout = String::from_utf8(out.stdout).unwrap();
         let stderr = String::from_utf8_lossy(&out.stderr).into_owned();
-        let answer = Answer {
+        Answer {
             code: out.status.code(),
             json: serde_json::from_str(&stdout).unwrap_or(serde_json::Value::Null),
             text: stdout + &stderr,
-        };
-        super::second::compare(self, args, &answer);
-        answer
+        }
     }
 
     /// Verifies the task.

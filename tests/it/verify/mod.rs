@@ -3,6 +3,7 @@
 mod answer;
 mod archived;
 mod concurrent;
+mod damaged;
 mod documents;
 pub(crate) mod forge;
 mod forged;
