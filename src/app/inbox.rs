@@ -57,6 +57,8 @@ pub enum ItemKind {
     Review,
     /// A patch of guarded paths to allow.
     Patch,
+    /// An accepted result that is on no branch yet, of a task of yours or one that a machine of yours holds.
+    Deliver,
     /// Documents that contradict each other.
     Contradiction,
     /// A version of the policy to sign.
@@ -126,6 +128,9 @@ fn of_task(store: &Store, dossier: &Dossier, actor: Option<&Actor>) -> Option<It
             let command = format!("hangar review {short} --patch");
             item(ItemKind::Patch, last, command)
         }),
+        // While a machine works it goes on by itself; what is in its way is said where it is asked to.
+        Next::Deliver { .. } => is_theirs(store, dossier, actor)
+            .then(|| item(ItemKind::Deliver, last, format!("hangar deliver {short}"))),
         // Which of them stands is for the person: the page lists them with their digests.
         Next::Blocked(_) => can(Act::Adjudicate).then(|| {
             let command = format!("hangar task show {short}");
@@ -140,6 +145,18 @@ fn of_task(store: &Store, dossier: &Dossier, actor: Option<&Actor>) -> Option<It
         }
         _ => None,
     }
+}
+
+/// Whether the caller asked for the task, or owns the machine that holds it.
+fn is_theirs(store: &Store, dossier: &Dossier, actor: Option<&Actor>) -> bool {
+    let task = &dossier.history.task;
+    let Some(person) = actor.map(Actor::person) else {
+        return true;
+    };
+    let holder = task.claim.as_ref().map(|claim| &claim.worker);
+    let mut machines = store.policy.newest().members.machine.iter();
+    *person == task.requester
+        || machines.any(|one| Some(&one.name) == holder && one.owner == *person)
 }
 
 /// Whether this person has signed a decision about the manifest already.

@@ -157,7 +157,7 @@ fn a_branch_that_moved_on_is_kept_under_another_name() {
     place
         .env
         .git(&place.dir, &["branch", "-m", "hangar/KAN-1", "mine"]);
-    names(&ran(&place, &["deliver", "KAN-1"]).success(), "delivered");
+    names(&ran(&place, &["submit", "KAN-1"]).success(), "delivered");
 }
 
 #[test]

@@ -226,6 +226,10 @@ fn submit_it(
             flow::Error::refused(what, "ask an admin to add you (`hangar policy add`)").into(),
         );
     }
+    // Before anything is signed: a result that can't go to its branch is not graded first.
+    if let Some(config) = here.config_at(&store.repo, dossier.history.task.base)? {
+        flow::delivery::preflight(&store, &dossier.history.task, &config.deliver.branch)?;
+    }
     let host = host(here, &store, watch, None, None)?;
     enqueue(here, &store, &dossier, ask)?;
     let subject = subject()?;

@@ -7,8 +7,9 @@ use clap::Args;
 
 /// Show what waits for you
 ///
-/// Tests to review, patches to allow, contradictions to settle, policy versions to sign, rival ones to
-/// choose from, and tasks of yours that ended without an accepted result (`hangar task retry` or `hangar task archive` takes
+/// Tests to review, patches to allow, accepted results that are on no branch yet, contradictions to
+/// settle, policy versions to sign, rival ones to choose from, and tasks of yours that ended without an
+/// accepted result (`hangar task retry` or `hangar task archive` takes
 /// one from here). Newest first, each with the command that answers it. Asks the remote for news
 /// first, unless --offline.
 ///
@@ -68,6 +69,7 @@ const fn word(item: &Item) -> &'static str {
     match item.kind {
         ItemKind::Review => "review",
         ItemKind::Patch => "patch",
+        ItemKind::Deliver => "deliver",
         ItemKind::Contradiction => "contradiction",
         ItemKind::Policy => "policy",
         ItemKind::Rival => "rival",

@@ -79,7 +79,9 @@ fn in_the_way(name: &str, other: &str) -> String {
             "it is no ref of hangar: look at it (`git show {word}`); where nobody needs it, take it away: `git -c core.hooksPath=/dev/null update-ref -d {word}`"
         ),
         _ => {
-            "rename the branch that is in the way, or change `deliver.branch` in hangar.toml".into()
+            let branch = other.strip_prefix("refs/heads/").unwrap_or(other);
+            let branch = shell_word(Path::new(branch));
+            format!("rename the branch that is in the way, then run it again: `git branch -m {branch} NEWNAME`")
         }
     }
 }
