@@ -16,7 +16,7 @@ use super::version::Opened;
 use crate::base::random;
 use crate::base::words;
 use crate::grade::adapter::adapter;
-use crate::grade::call::{Call, Layout};
+use crate::grade::call::{Call, Hit, Layout};
 use crate::grade::judge::{self, Evidence, Judgement};
 use crate::grade::protect::{GradedTree, Protection, graded_tree};
 use crate::grade::report::RunReport;
@@ -287,7 +287,13 @@ impl<'a> Stage<'a> {
         let first = self.suite(&calls, &before)?;
         let bench = self.bench();
         let report = framework.read(&self.suite, &expected, &first.calls);
-        let (sentinels, second) = self.sentinels(&bench, &expected, &before)?;
+        // A suite whose time was up is refused, whatever sentinels show: a patch that hangs costs its
+        // bound once.
+        let (sentinels, second) = if report.hits.contains(&Hit::Time) {
+            (Vec::new(), Vec::new())
+        } else {
+            self.sentinels(&bench, &expected, &before)?
+        };
         let (company, third) = self.company(&bench, &report, &before)?;
         let ran = || [&first].into_iter().chain(&second).chain(&third);
         let judgement = judge::judge(&Evidence {

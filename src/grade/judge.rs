@@ -14,6 +14,7 @@ use crate::model::plan::Plan;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
+use std::mem::discriminant;
 
 /// Everything that a grade rests on.
 #[derive(Debug)]
@@ -248,7 +249,10 @@ fn void(
             .filter(|void| **void != Void::Sources)
             .map(|void| Reason::Void(*void)),
     );
-    reasons.extend(faults.into_iter().map(Reason::Fault));
+    // Each run counts by itself; the most says it.
+    let kinds: Vec<Fault> = faults.into_iter().collect();
+    let same = kinds.chunk_by(|one, two| discriminant(one) == discriminant(two));
+    reasons.extend(same.filter_map(|same| same.last().copied().map(Reason::Fault)));
     voids.first().copied()
 }
 

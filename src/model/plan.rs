@@ -54,7 +54,7 @@ pub struct PlanLimits {
     pub output: u64,
     /// Bytes of scratch disk.
     pub disk: u64,
-    /// Seconds of wall clock for the whole suite.
+    /// Seconds of wall clock for one run of the suite.
     pub timeout: u64,
 }
 

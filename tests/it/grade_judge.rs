@@ -157,6 +157,45 @@ fn an_absent_test_is_void_even_if_the_reader_did_not_notice() {
 }
 
 #[test]
+fn tests_that_no_run_reported_are_one_reason() {
+    let judgement = World::with(|world| {
+        world.suite.faults.insert(Fault::Absent(1));
+        world.sentinels[0].faults.insert(Fault::Absent(2));
+        world.sentinels[1].faults.insert(Fault::Absent(3));
+        world.sentinels[1].faults.insert(Fault::Unknown(1));
+    });
+    assert_eq!(judgement.void, Some(Void::Sources));
+    let absent = |reason: &&Reason| matches!(reason, Reason::Fault(_));
+    let reasons: Vec<_> = judgement.reasons.iter().filter(absent).collect();
+    assert_eq!(reasons.len(), 2, "{reasons:?}");
+    assert!(reasons.contains(&&Reason::Fault(Fault::Absent(3))));
+}
+
+#[test]
+fn a_suite_whose_time_was_up_is_refused_without_sentinels() {
+    let timeout = Outcome::Failed(FailureClass::Timeout);
+    let judgement = World::with(|world| {
+        world.plan.verdict = Verdict::Exit;
+        world.suite.hits.insert(Hit::Time);
+        world.suite.cut = true;
+        for outcome in world.suite.outcomes.values_mut() {
+            *outcome = timeout;
+        }
+        (world.sentinels, world.company) = (Vec::new(), None);
+    });
+    assert!(!judgement.accepted);
+    assert_eq!(judgement.void, None);
+    // Nor where what was reported before all passed.
+    let judgement = World::with(|world| {
+        world.plan.verdict = Verdict::Exit;
+        world.suite.hits.insert(Hit::Time);
+        world.suite.cut = true;
+        (world.sentinels, world.company) = (Vec::new(), None);
+    });
+    assert!(!judgement.accepted);
+}
+
+#[test]
 fn every_contradiction_is_void_in_either_run() {
     for fault in [
         Fault::Incomplete,

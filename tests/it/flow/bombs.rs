@@ -73,3 +73,35 @@ fn a_bomb_of_each_kind_is_a_plain_no_and_the_next_grade_is_as_ever() {
         assert!(named || !counted, "{bomb}: {hit:?}");
     }
 }
+
+#[test]
+#[ignore = "heavy: waits for the time that the plan gives"]
+fn a_patch_that_hangs_is_spared_the_sentinels_and_one_that_fails_is_not() {
+    let map = MAP.replace("\"sentinels\": []", "\"sentinels\": [\"tests/odd.sh\"]");
+    for (calc, held) in [("sleep 1000\n", 0), ("echo 8\n", 1)] {
+        let config = CONFIG.replace("10s", "3s");
+        let world = World::new(&[("calc.sh", "echo 0\n"), ("hangar.toml", &config)]);
+        for (path, text) in [
+            ("tests/sub.sh", TEST),
+            ("tests/odd.sh", "#!/bin/sh\nexit 1\n"),
+            ("criteria.json", &map),
+        ] {
+            world.script("writer", &format!("writer/1/out/sealed/{path}"), text);
+        }
+        world.script("coder", "implementer/1/src/calc.sh", calc);
+        world.script("coder", "implementer/2/src/calc.sh", HONEST);
+        let store = world.store();
+        let id = world.task(&store, "Subtract", &["calc.sh 5 3 prints 2"]);
+        let host = world.host();
+        drive(&host, &store, &id, None, Agents::Start).unwrap();
+        world.decide(&id, Action::Approve, "");
+        let stop = drive(&host, &store, &id, None, Agents::Start).unwrap();
+        assert!(matches!(stop, Stop::Delivered(_)), "{calc}: {stop:?}");
+        let dossier = store.dossier(&id).unwrap();
+        let first = dossier.grades[0].value();
+        assert!(!first.accepted && !first.void, "{calc}: {first:?}");
+        assert_eq!(first.counts.sentinels_held, held, "{calc}: {first:?}");
+        let report = hangar::flow::verify::verify(&store, &id, &[]).unwrap();
+        assert!(report.faults.is_empty(), "{calc}: {:?}", report.faults);
+    }
+}
