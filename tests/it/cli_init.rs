@@ -301,6 +301,32 @@ fn deinit_asks_and_leaves_the_keys() {
 }
 
 #[test]
+fn deinit_counts_a_task_that_was_synced_once() {
+    let (hub, first) = crate::common::hub::Hub::new();
+    hub.task(&first, "Shared");
+    hub.sync(&first).success();
+    let report = hub.env.json(&first, &["deinit", "--yes"]);
+    assert_eq!(report["tasks"], 1, "{report}");
+}
+
+#[test]
+fn a_grader_key_that_was_lost_is_said_to_be_made_anew() {
+    let env = TestEnv::new();
+    let dir = env.ready("repo");
+    let ran = env.hangar(&dir, &["init"]).success();
+    assert!(
+        ran.stdout.contains("Everything was set up already"),
+        "{ran}"
+    );
+    let report = env.json(&dir, &["init"]);
+    assert_eq!(report["machine_keys_made"], false, "{report}");
+    let keys = report["keys_dir"].as_str().unwrap();
+    fs::remove_file(Path::new(keys).join("grader")).unwrap();
+    let ran = env.hangar(&dir, &["init"]).success();
+    assert!(ran.stdout.contains("Made keys for this machine"), "{ran}");
+}
+
+#[test]
 fn a_private_key_is_no_recovery_key_and_its_text_is_not_said() {
     let env = TestEnv::new();
     let dir = env.repo("repo", &[]);

@@ -12,6 +12,7 @@ use crate::store::layout::{BRANCH_PREFIX, DEFAULT_PREFIX};
 use crate::trust;
 use schemars::JsonSchema;
 use serde::Serialize;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// What is there to be removed, and what stays.
@@ -36,7 +37,12 @@ pub struct DeinitReport {
 pub fn survey(here: &Here) -> Result<DeinitReport, Error> {
     let repo = here.repository()?;
     let names = names(&repo)?;
-    let tasks = names.iter().filter(|(name, _)| name.contains("/tasks/"));
+    // What the remote showed of a task is the same task.
+    let tasks = names.iter().filter_map(|(name, _)| {
+        let (_, id) = name.rsplit_once("/tasks/")?;
+        Some(id)
+    });
+    let tasks: BTreeSet<&str> = tasks.collect();
     let mut kept = Vec::new();
     if let Some(work_tree) = repo.work_tree() {
         let (config, agents) = (repository::FILE, super::agents::FILE);
@@ -57,7 +63,7 @@ pub fn survey(here: &Here) -> Result<DeinitReport, Error> {
     kept.push("what other clones and the remote hold".into());
     Ok(DeinitReport {
         refs: names.len(),
-        tasks: tasks.count(),
+        tasks: tasks.len(),
         hooks: install::installed(&repo)?,
         remembers: pinned.is_some(),
         removed: false,

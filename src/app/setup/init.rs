@@ -78,6 +78,8 @@ pub struct InitReport {
     pub key_source: Option<String>,
     /// Whether an age identity was made because the key can't decrypt unattended.
     pub age_identity_made: bool,
+    /// Whether a key of this machine (worker, grader) was made: there was none, or it was lost.
+    pub machine_keys_made: bool,
     /// Folder of the machine's keys.
     pub keys_dir: String,
     /// Keys of this machine that were declared compromised, each where it lies now: new ones were made.
@@ -190,6 +192,7 @@ fn begin(
         line: None,
         age_identity: founded.age_identity,
         old_keys: Vec::new(),
+        machine_keys: true,
     };
     let mut report = complete(here, request, &store, head, standing)?;
     report.outcome = Outcome::Founded;
@@ -294,6 +297,7 @@ fn complete(
         key_source: candidate.map(source),
         age_identity_made: standing.age_identity,
         old_keys: old_keys.map(|path| path.display().to_string()).collect(),
+        machine_keys_made: standing.machine_keys,
         keys_dir: here.data_dir(&id)?.display().to_string(),
         framework,
         fetched_from: None,

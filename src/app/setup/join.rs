@@ -129,6 +129,8 @@ pub(super) struct Standing {
     pub(super) age_identity: bool,
     /// Where keys of this machine lie now that were declared compromised.
     pub(super) old_keys: Vec<PathBuf>,
+    /// Whether a key of this machine was made.
+    pub(super) machine_keys: bool,
 }
 
 /// Looks the caller up. Makes the machine's own keys where they are missing, or were declared compromised, so
@@ -146,6 +148,7 @@ pub(super) fn standing(
             line: None,
             age_identity: false,
             old_keys: Vec::new(),
+            machine_keys: false,
         });
     };
     let newest = store.policy.newest();
@@ -153,6 +156,10 @@ pub(super) fn standing(
         .ok()
         .map(|(actor, _)| actor);
     let dir = here.data_dir(&store.policy.repo())?;
+    let roles = [MachineRole::Worker, MachineRole::Grader];
+    let machine_keys = roles
+        .iter()
+        .any(|role| !dir.join(role.file_name()).exists());
     let (machines, old_keys) = machine_options(store, &dir)?;
     let mut age_identity = false;
     let (principal, line) = match actor {
@@ -186,6 +193,7 @@ pub(super) fn standing(
         line,
         age_identity,
         old_keys,
+        machine_keys,
     })
 }
 

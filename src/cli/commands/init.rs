@@ -128,6 +128,9 @@ fn text(report: &InitReport) -> String {
         Outcome::Founded => "Founded the policy of this repository.",
         Outcome::Pinned => "Pinned the policy of this repository.",
         Outcome::Moved => "Moved the refs of this clone.",
+        Outcome::Unchanged if report.machine_keys_made => {
+            "Made keys for this machine; everything else was set up already."
+        }
         Outcome::Unchanged => "Everything was set up already.",
     };
     out.push(paint(Label::Heading, headline));
