@@ -20,7 +20,7 @@ pub enum Clock {
 
 /// [`NOW_VARIABLE`] holds no time.
 #[derive(Debug, thiserror::Error)]
-#[error("{NOW_VARIABLE} holds no RFC 3339 time, such as 2026-01-02T03:04:05Z: `{}`", .0.escape_debug())]
+#[error("{NOW_VARIABLE} holds no RFC 3339 time before 9999-12-30T22:00:00Z, such as 2026-01-02T03:04:05Z: `{}`", .0.escape_debug())]
 pub struct NoTime(String);
 
 impl Clock {

@@ -348,6 +348,18 @@ pub fn usable(dossier: &Dossier, manifest: Digest, now: Timestamp) -> Vec<&Held<
         .collect()
 }
 
+/// Approvals of a manifest that expired before they were used.
+pub fn expired(dossier: &Dossier, manifest: Digest, now: Timestamp) -> Vec<&Held<Approval>> {
+    let usable: BTreeSet<Digest> = usable(dossier, manifest, now)
+        .iter()
+        .map(|held| held.digest())
+        .collect();
+    dossier
+        .decisions_on(manifest, Action::Approve)
+        .filter(|held| !usable.contains(&held.digest()))
+        .collect()
+}
+
 /// Whether an approval can still be used at `now`.
 pub fn is_fresh(approval: &Approval, now: Timestamp) -> bool {
     end(approval).is_some_and(|end| now <= end)

@@ -357,3 +357,57 @@ fn the_card_names_a_base_that_was_never_landed() {
     let text = text.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(text.contains(unlanded), "{text}");
 }
+
+#[test]
+fn a_review_that_cannot_be_noted_is_shown_and_decides_nothing() {
+    let place = Place::new();
+    let sealed = seal(&place, &["--map", "c1=tests/sub.sh"]);
+    let digest = sealed["manifest"].as_str().unwrap();
+    // A file where the notes would lie, as in a repository that can't be written to.
+    let notes = place.dir.join(".git/hangar/reviews");
+    let _ = std::fs::remove_dir_all(&notes);
+    write(&notes, "");
+    let args = ["review", "KAN-1", "--tests"];
+    let shown = place.env.hangar(&place.dir, &args).success();
+    assert!(shown.stdout.contains("calc.sh 5 3"), "{shown}");
+    assert!(shown.stderr.contains("could not be noted"), "{shown}");
+    let approve = ["approve", "KAN-1", "--digest", digest];
+    place.refused(&approve, 4, "you have not reviewed");
+    std::fs::remove_file(&notes).unwrap();
+    place.approve();
+}
+
+#[test]
+fn an_approval_that_expired_is_called_so() {
+    let place = Place::new();
+    seal(&place, &["--map", "c1=tests/sub.sh"]);
+    place.approve();
+    let hangar = |args: &[&str]| place.env.hangar(&place.dir, args);
+    let list = ["sealed", "list", "KAN-1"];
+    assert!(hangar(&list).success().stdout.contains("approved by alice"));
+    place.env.pass_days(400);
+    let ran = hangar(&list).success();
+    let expired = "the approval by alice has expired";
+    assert!(ran.stdout.contains(expired), "{ran}");
+    let row = place.json("sealed-list", &list, 0);
+    assert_eq!(row["versions"][0]["expired"], serde_json::json!(["alice"]));
+    let ran = hangar(&["task", "show", "KAN-1"]).success();
+    assert!(ran.stdout.contains("its approval has expired"), "{ran}");
+    place.commit("echo $(($1 - $2))\n");
+    let said = "the approval of the hidden tests has expired";
+    place.refused(&["submit", "KAN-1"], 4, said);
+    place.approve();
+    hangar(&["submit", "KAN-1"]).success();
+}
+
+#[test]
+fn a_time_that_is_none_is_refused_with_its_range() {
+    let place = TestEnv::new();
+    let vars = [("HANGAR_NOW", "9999-12-31T23:59:59Z")];
+    let ran = place.hangar_with(place.root(), &["key", "list"], &vars, "");
+    let ran = ran.exits(2);
+    assert!(ran.stderr.contains("before 9999-12-30T22:00:00Z"), "{ran}");
+    let vars = [("HANGAR_NOW", "9999-12-30T21:59:59Z")];
+    let ran = place.hangar_with(place.root(), &["key", "list"], &vars, "");
+    ran.success();
+}

@@ -111,7 +111,9 @@ pub fn review(here: &Here, task: Option<&str>) -> Result<PatchCard, Error> {
             .map(|held| words(held.value())),
         guarded: differences(&store.repo, &subject)?,
     };
-    remember(&store, &card.id, card.patch)?;
+    if let Err(error) = remember(&store, &card.id, card.patch) {
+        super::review::not_noted(here, &error);
+    }
     Ok(card)
 }
 

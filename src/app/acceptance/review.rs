@@ -6,6 +6,7 @@ use super::decide::opposed;
 use super::pick::{choose, dossier};
 use super::seen::remember;
 use super::transcript::{Turn, transcript};
+use crate::app::error::with_causes;
 use crate::app::{Error, Here, keys, landed, sync};
 use crate::flow;
 use crate::flow::stage;
@@ -185,7 +186,9 @@ pub fn review(here: &Here, wanted: &Wanted, ask: &mut AskPassphrase<'_>) -> Resu
         None
     };
     let paths = shown.iter().map(|file| file.path.as_str());
-    remember(&store, dossier.id(), seal.digest(), paths)?;
+    if let Err(error) = remember(&store, dossier.id(), seal.digest(), paths) {
+        not_noted(here, &error);
+    }
     let beside = Beside {
         contradicting: opposed(&store, &dossier, seal),
         shown,
@@ -195,6 +198,14 @@ pub fn review(here: &Here, wanted: &Wanted, ask: &mut AskPassphrase<'_>) -> Resu
         unlanded: landed::unlanded(&store, &landed::remote(here, &store), seal.value().base),
     };
     Ok(card(&dossier, seal, &opened, beside))
+}
+
+/// A review is for reading, also where nothing can be written.
+pub(super) fn not_noted(here: &Here, error: &Error) {
+    let why = with_causes(error);
+    here.notices.say(&format!(
+        "that you were shown this could not be noted, so nothing can be decided about it here: {why}"
+    ));
 }
 
 /// The version that this one follows, where it can be opened here.

@@ -216,6 +216,16 @@ fn submit_it(
         // It was interrupted after the patch was recorded, and goes on.
         next @ (Next::Grade { .. } | Next::Deliver { .. })
             if flow::drive::is_recorded(&dossier, &next, &subject()?) => {}
+        Next::AwaitApproval { manifest, .. }
+            if !stage::expired(&dossier, manifest, store.clock.now()).is_empty() =>
+        {
+            let id = dossier.id().short();
+            return Err(flow::Error::refused(
+                "the approval of the hidden tests has expired",
+                format!("approve them again: `hangar review {id}`, then `hangar approve {id}`"),
+            )
+            .into());
+        }
         other => return Err(not_now(&other, dossier.id()).into()),
     }
     let signer = here.signer(&store, ask)?;

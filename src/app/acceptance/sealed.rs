@@ -6,7 +6,7 @@ use crate::app::{Error, Here, keys};
 use crate::flow;
 use crate::flow::delivery::{MANIFEST_TRAILER, SUITE_TRAILER, TASK_TRAILER};
 use crate::flow::version::Opened;
-use crate::flow::{decide, sealing, version};
+use crate::flow::{decide, sealing, stage, version};
 use crate::git::{BranchCommit, CommitDraft, Expected};
 use crate::model::approval::Action;
 use crate::model::authority::{Act, may};
@@ -37,6 +37,9 @@ pub struct SealedRow {
     pub counts: Counts,
     /// Who approved it.
     pub approved_by: Vec<Principal>,
+    /// Those of them whose approval expired before it was used: it counts no more.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub expired: Vec<Principal>,
     /// Who rejected it.
     pub rejected_by: Vec<Principal>,
     /// Whether a retry or an adjudication set it aside.
@@ -64,7 +67,7 @@ pub fn list(here: &Here, task: &str) -> Result<SealedList, Error> {
     let versions = dossier
         .seals
         .iter()
-        .map(|seal| row(&dossier, seal))
+        .map(|seal| row(&store, &dossier, seal))
         .collect();
     Ok(SealedList {
         id: dossier.id().clone(),
@@ -72,7 +75,7 @@ pub fn list(here: &Here, task: &str) -> Result<SealedList, Error> {
     })
 }
 
-fn row(dossier: &Dossier, seal: &Held<Manifest>) -> SealedRow {
+fn row(store: &Store, dossier: &Dossier, seal: &Held<Manifest>) -> SealedRow {
     let by = |action| {
         let decisions = dossier.decisions_on(seal.digest(), action);
         decisions
@@ -86,6 +89,10 @@ fn row(dossier: &Dossier, seal: &Held<Manifest>) -> SealedRow {
         sealed: value.signer.at.clone(),
         counts: value.counts,
         approved_by: by(Action::Approve),
+        expired: stage::expired(dossier, seal.digest(), store.clock.now())
+            .iter()
+            .map(|held| held.document.actor.name().clone())
+            .collect(),
         rejected_by: by(Action::Reject),
         aside: dossier.is_aside(seal.digest()),
         superseded_by: dossier.superseded_by(seal),
@@ -111,7 +118,7 @@ pub fn show(here: &Here, task: &str, version: Option<u32>) -> Result<SealedShow,
     let seal = choose(&dossier, version)?;
     Ok(SealedShow {
         digest: seal.digest(),
-        standing: row(&dossier, seal),
+        standing: row(&store, &dossier, seal),
         manifest: seal.value().clone(),
     })
 }

@@ -163,6 +163,9 @@ pub struct VersionView {
     pub manifest: Digest,
     /// What people said about it.
     pub decision: DecisionView,
+    /// Whether somebody's approval of it expired before it was used.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub expired: bool,
     /// Whether the task's text was edited after it was written.
     pub stale: bool,
     /// Whether it was set aside by a retry or an adjudication, or does not count because its key lost
@@ -311,6 +314,7 @@ fn versions(dossier: &Dossier, settings: &Acceptance, now: Timestamp) -> Vec<Ver
             Decision::Rejected(_) => DecisionView::Rejected,
             Decision::Contradicted(_) => DecisionView::Contradicted,
         },
+        expired: !stage::expired(dossier, seal.digest(), now).is_empty(),
         stale: seal.value().text != dossier.history.task.text_digest(),
         set_aside: dossier.is_aside(seal.digest()),
         superseded_by: dossier.superseded_by(seal),

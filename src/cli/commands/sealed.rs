@@ -128,16 +128,20 @@ fn state(row: &SealedRow) -> String {
         let names: Vec<_> = names.iter().map(Principal::as_str).collect();
         names.join(", ")
     };
+    let valid = |name: &&Principal| !row.expired.contains(name);
+    let approved: Vec<Principal> = row.approved_by.iter().filter(valid).cloned().collect();
     let decided = if row.aside {
         return "set aside".to_owned();
     } else if !row.rejected_by.is_empty() {
         return format!("rejected by {}", names(&row.rejected_by));
-    } else if !row.approved_by.is_empty() {
-        format!("approved by {}", names(&row.approved_by))
+    } else if !approved.is_empty() {
+        format!("approved by {}", names(&approved))
     } else if row.superseded_by.is_some() {
         String::new()
     } else if row.stale {
         "stale: the task's text was edited".to_owned()
+    } else if !row.expired.is_empty() {
+        format!("the approval by {} has expired", names(&row.expired))
     } else {
         "waits for an approval".to_owned()
     };

@@ -204,6 +204,7 @@ fn standing(version: &VersionView) -> String {
         DecisionView::Open => match newer {
             Some(newer) => return paint(Label::Dim, format!("superseded by v{newer}")),
             None if version.stale => ("stale, the text was edited", Label::Dim),
+            None if version.expired => ("its approval has expired", Label::Attention),
             None => ("waits for approval", Label::Attention),
         },
         DecisionView::Approved => match newer {
