@@ -221,11 +221,23 @@ pub fn sealed(
     criteria: &[CriterionId],
     paths: &Paths<'_>,
 ) -> Result<SealedOutput, Complaint> {
+    let most = SEALED_BOUNDS.files;
+    let all = files.len() + left_out.len();
+    // What was left out is then no fault by itself, and the map may be among it.
+    if all > most {
+        let text = format!("out/sealed holds more than {most} files: {all}");
+        return Err(Complaint::one(Kind::File, text));
+    }
     let mut complaint = Complaint::default();
     for entry in left_out {
         complaint.add(Kind::File, entry.text());
     }
+    let any = !files.is_empty();
     let mut files = named(files, SEALED_BOUNDS, &mut complaint);
+    // Where the files were not looked at one by one, none of them is missing.
+    if any && files.is_empty() && complaint.kinds.contains_key(&Kind::File) {
+        return Err(complaint);
+    }
     let Some(map) = files.remove(CRITERIA) else {
         complaint.add(Kind::NoMap, "out/sealed/criteria.json is not there");
         return Err(complaint);

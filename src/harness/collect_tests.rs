@@ -118,6 +118,14 @@ fn bounds_hold() {
 }
 
 #[test]
+fn too_many_files_are_one_complaint() {
+    let many = (0..12_000).map(|at| file(format!("tests/test_{at}.py"), "x"));
+    let text = check(many.collect()).unwrap_err();
+    assert_eq!(text.lines().count(), 1, "{text}");
+    assert!(text.contains("more than 2000 files: 12001"), "{text}");
+}
+
+#[test]
 fn nothing_at_all_is_told() {
     let text = check_only(Vec::new()).unwrap_err();
     assert!(text.contains("criteria.json is not there"));
