@@ -205,8 +205,8 @@ impl<'a> Search<'a> {
         for path in key_files(&dir) {
             match peek(&path) {
                 Ok(found) => self.files.push((path, found)),
-                // `id_notes.txt` is no failure.
-                Err(KeyFileError::Malformed { .. }) => {}
+                // `id_notes.txt` is no failure; a key's own name with something else in it is.
+                Err(KeyFileError::Malformed { .. }) if !is_keys_name(&path) => {}
                 Err(error) => self.skip(path, error),
             }
         }
@@ -330,6 +330,12 @@ fn key_files(dir: &Path) -> Vec<PathBuf> {
     });
     names.truncate(MAX_FILES);
     names.into_iter().map(|name| dir.join(name)).collect()
+}
+
+/// Whether OpenSSH itself would take a file of this name for a key.
+fn is_keys_name(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str());
+    name.is_some_and(|name| FIRST.contains(&name))
 }
 
 /// The text of a public key file; `None` when it is none.

@@ -180,13 +180,23 @@ fn keys_that_are_not_accepted_are_named_with_the_reason() {
     let ran = env.hangar(&dir, &["init"]).exits(3);
     assert!(ran.stderr.contains("left out: the key in "), "{ran}");
     assert!(ran.stderr.contains("has 2048 bits"), "{ran}");
+    crate::common::write(&env.home().join(".ssh/id_ed25519"), "nonsense\n");
+    let path = env.home().join(".ssh/id_ed25519");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+    std::fs::set_permissions(path, mode).unwrap();
+    let ran = env.hangar(&dir, &["init"]).exits(3);
+    assert!(
+        ran.stderr
+            .contains("id_ed25519 is not a readable OpenSSH private key"),
+        "{ran}"
+    );
     crate::common::write(
         &env.home().join(".ssh/id_old"),
         "-----BEGIN RSA PRIVATE KEY-----\nx\n",
     );
     let list = env.json(&dir, &["key", "list"]);
     let skipped = list["skipped"].as_array().unwrap();
-    assert_eq!(skipped.len(), 2, "{list:#}");
+    assert_eq!(skipped.len(), 3, "{list:#}");
 }
 
 #[test]
