@@ -24,6 +24,7 @@ use args::Cli;
 use clap::{CommandFactory as _, FromArgMatches as _};
 use context::Context;
 use std::ffi::OsString;
+use std::io::{ErrorKind, Write as _};
 use std::panic::PanicHookInfo;
 use std::process::ExitCode;
 
@@ -104,9 +105,13 @@ fn usage(error: &clap::Error, args: &[OsString]) -> ExitCode {
         return CliError::usage(first_line(error)).show(&printer).into();
     }
     if is_answer {
-        // A closed pipe is no failure here.
-        let _ = error.print();
-        return ExitStatus::Done.into();
+        return match error.print().and_then(|()| std::io::stdout().flush()) {
+            // A closed pipe is no failure here.
+            Err(trouble) if trouble.kind() != ErrorKind::BrokenPipe => {
+                CliError::output(trouble).show(&printer).into()
+            }
+            _ => ExitStatus::Done.into(),
+        };
     }
     Printer::default().message(&error.render().ansi().to_string());
     ExitStatus::Usage.into()

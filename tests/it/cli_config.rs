@@ -45,6 +45,9 @@ fn configuration_is_listed_with_its_origin_and_changed_for_the_user() {
         let all = list["values"].as_array().unwrap();
         all.iter().find(|one| one["key"] == key).unwrap().clone()
     };
+    // A script gets JSON in any case.
+    let ran = env.hangar(&dir, &["config", "get", "nope.x", "--json"]);
+    assert_eq!(ran.exits(1).json(), serde_json::Value::Null);
     assert_eq!(value("lanes.writer")["value"], "[\"mine:high\", \"codex\"]");
     let origin = value("lanes.writer")["origin"].as_str().unwrap().to_owned();
     assert!(

@@ -107,17 +107,19 @@ fn a_reader_that_goes_away_ends_the_output_quietly() {
 #[test]
 fn a_full_disk_under_the_output_is_told() {
     let env = TestEnv::new();
-    let full = fs::OpenOptions::new().write(true).open("/dev/full");
-    let Ok(full) = full else { return };
-    let out = env
-        .command(env!("CARGO_BIN_EXE_hangar"), env.root())
-        .arg("man")
-        .stdout(full)
-        .output()
-        .unwrap();
-    assert_eq!(out.status.code(), Some(7));
-    let text = String::from_utf8_lossy(&out.stderr).into_owned();
-    assert!(text.contains("cannot write the output"), "{text}");
+    for word in ["man", "--version", "--help"] {
+        let full = fs::OpenOptions::new().write(true).open("/dev/full");
+        let Ok(full) = full else { return };
+        let out = env
+            .command(env!("CARGO_BIN_EXE_hangar"), env.root())
+            .arg(word)
+            .stdout(full)
+            .output()
+            .unwrap();
+        assert_eq!(out.status.code(), Some(7), "{word}");
+        let text = String::from_utf8_lossy(&out.stderr).into_owned();
+        assert!(text.contains("cannot write the output"), "{word}: {text}");
+    }
 }
 
 #[test]

@@ -97,7 +97,12 @@ fn get(context: &Context, key: &str) -> Result<ExitStatus, CliError> {
     match config::get(&context.here(), key)? {
         Some(value) if context.printer.is_json() => context.printer.json(&value),
         Some(value) => context.printer.line(escape::line(&value.value)),
-        None => return Ok(ExitStatus::No),
+        None => {
+            if context.printer.is_json() {
+                context.printer.json(&Option::<()>::None);
+            }
+            return Ok(ExitStatus::No);
+        }
     }
     Ok(ExitStatus::Done)
 }
