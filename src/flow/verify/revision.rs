@@ -103,11 +103,14 @@ pub fn revision(
             _ => {}
         }
     }
+    let named = match claimed.first() {
+        None => "it names none".to_owned(),
+        Some(id) => format!("the task {id} that it names is not here"),
+    };
     let mut answer = no(
         commit,
         None,
-        "no task delivered it: it names none, and no recorded result has its tree or its patch"
-            .into(),
+        format!("no task delivered it: {named}, and no recorded result has its tree or its patch"),
     );
     answer.against = look.against;
     answer.left_out = look.left_out;

@@ -194,6 +194,8 @@ fn a_revision_that_names_a_task_of_another_repository() {
     let answer = forged.verify(&["foreign"]);
     assert_eq!(answer.code, Some(1));
     assert_eq!(answer_of(&answer), "no");
+    let named = format!("the task {foreign} that it names is not here");
+    assert!(answer.text.contains(&named), "{}", answer.text);
 }
 
 #[test]
