@@ -137,7 +137,7 @@ fn takes_back(dossier: &Dossier, seal: &Held<Manifest>, key: &Fingerprint) -> Ve
         .collect();
     let stands = |held: &&&Held<Approval>| {
         let names = |other: &&Held<Approval>| other.value().takes_back.contains(&held.digest());
-        !own.iter().any(|other| names(&other))
+        !own.iter().any(names)
     };
     let mut found: Vec<_> = own
         .iter()

@@ -1,3 +1,5 @@
+//! Exit codes and next steps for trouble with Git: names in the way, lost races, damaged or missing objects.
+
 use crate::app::here::shell_word;
 use crate::app::remote;
 use crate::base::process;
@@ -72,7 +74,7 @@ fn in_the_way(name: &str, other: &str) -> String {
     match other.strip_prefix("refs/heads/") {
         Some(branch) if ours => {
             let branch = shell_word(Path::new(branch));
-            format!("rename the branch that is in the way: `git branch -m {branch} NEWNAME`")
+            format!("rename the branch that is in the way: `git branch -m {branch} NAME`")
         }
         // Hooks of hangar let no ref below its prefix go.
         _ if ours => format!(
@@ -81,7 +83,9 @@ fn in_the_way(name: &str, other: &str) -> String {
         _ => {
             let branch = other.strip_prefix("refs/heads/").unwrap_or(other);
             let branch = shell_word(Path::new(branch));
-            format!("rename the branch that is in the way, then run it again: `git branch -m {branch} NEWNAME`")
+            format!(
+                "rename the branch that is in the way, then run it again: `git branch -m {branch} NAME`"
+            )
         }
     }
 }
