@@ -115,7 +115,16 @@ fn of_task(store: &Store, dossier: &Dossier, actor: Option<&Actor>) -> Option<It
     let last = last.map_or(task.created.as_str(), |one| {
         one.event.value().signer.at.as_str()
     });
-    match stage::next_now(store, dossier) {
+    let next = stage::next_now(store, dossier);
+    // A delivered one waits for a word too, where something speaks against what was delivered.
+    if !stage::contradictions_now(store, dossier).is_empty() {
+        // Which of them stands is for the person: the page lists them with their digests.
+        return can(Act::Adjudicate).then(|| {
+            let command = format!("hangar task show {short}");
+            item(ItemKind::Contradiction, last, command)
+        });
+    }
+    match next {
         Next::AwaitApproval { manifest, .. } => {
             let since = dossier.seal(manifest).map(|seal| &seal.value().signer.at);
             let waits = can(Act::Decide) && !has_decided(dossier, manifest, actor);
@@ -131,11 +140,6 @@ fn of_task(store: &Store, dossier: &Dossier, actor: Option<&Actor>) -> Option<It
         // While a machine works it goes on by itself; what is in its way is said where it is asked to.
         Next::Deliver { .. } => is_theirs(store, dossier, actor)
             .then(|| item(ItemKind::Deliver, last, format!("hangar deliver {short}"))),
-        // Which of them stands is for the person: the page lists them with their digests.
-        Next::Blocked(_) => can(Act::Adjudicate).then(|| {
-            let command = format!("hangar task show {short}");
-            item(ItemKind::Contradiction, last, command)
-        }),
         _ if matches!(task.state, State::Failed | State::Rejected) => {
             let mine = actor.is_none_or(|actor| *actor.person() == task.requester);
             // Who cancelled it knows.

@@ -15,8 +15,10 @@ use crate::store::dossier::{Dossier, Held};
 use jiff::Timestamp;
 use std::collections::BTreeSet;
 
+mod late;
 mod undecided;
 
+pub use late::{adjudicated, against, chosen_by, contradictions, contradictions_now, rivals};
 pub use undecided::undecided;
 
 /// What has to happen next.
@@ -468,27 +470,6 @@ fn grades_of<'a>(
 }
 
 /// Grades that speak about this run's patch on this base, whoever asked for them.
-/// The grade with which a task was delivered and those that say the opposite of the same patch; empty where
-/// none does. Nothing is to be done next in such a task, and it waits for a word all the same.
-pub fn against_delivery(dossier: &Dossier) -> Vec<Digest> {
-    let counts = |held: &&Held<Grade>| held.value().is_firm() && !dossier.is_aside(held.digest());
-    let grades = || dossier.grades.iter().filter(counts);
-    let delivered = dossier.history.task.delivery.as_ref();
-    let delivered = delivered.and_then(|delivery| delivery.grade);
-    let Some(own) = grades().find(|held| Some(held.digest()) == delivered) else {
-        return Vec::new();
-    };
-    let key = |grade: &Grade| (grade.manifest, grade.subject.listing, grade.subject.base);
-    let same = grades().filter(|held| key(held.value()) == key(own.value()));
-    let (alike, against): (Vec<_>, Vec<_>) =
-        same.partition(|held| held.value().accepted == own.value().accepted);
-    if against.is_empty() {
-        return Vec::new();
-    }
-    let all = alike.iter().chain(&against);
-    all.map(|held| held.digest()).collect()
-}
-
 fn about<'a>(
     dossier: &'a Dossier,
     manifest: Digest,

@@ -85,6 +85,12 @@ impl Grade {
     pub fn is_firm(&self) -> bool {
         !self.void || self.is_forged()
     }
+
+    /// Whether both are about the same patch on the same base, under the same manifest.
+    pub fn is_of_same(&self, other: &Self) -> bool {
+        let of = |grade: &Self| (grade.manifest, grade.subject.listing, grade.subject.base);
+        of(self) == of(other)
+    }
 }
 
 /// What was graded.

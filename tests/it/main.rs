@@ -22,6 +22,7 @@ mod cli_harness;
 mod cli_help;
 mod cli_init;
 mod cli_keys;
+mod cli_late;
 mod cli_mistakes;
 mod cli_next;
 mod cli_people;

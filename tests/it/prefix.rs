@@ -292,7 +292,7 @@ fn a_repository_may_begin_below_branches_and_a_branch_in_the_way_is_named() {
     env.hangar(&dir, &["task", "list"]).success();
     // The way out that is told.
     let told = typed(&ran.stderr, "git branch");
-    let told = told.replace("NEWNAME", "mine");
+    let told = told.replace("NAME", "mine");
     env.git(&dir, &told.split(' ').skip(1).collect::<Vec<_>>());
     env.hangar(&dir, &["init", "--prefix", "branches"])
         .success();

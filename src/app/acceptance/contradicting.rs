@@ -106,7 +106,9 @@ pub(in crate::app) fn of(dossier: &Dossier, contradiction: &Contradiction) -> Ve
 }
 
 fn one(dossier: &Dossier, document: Digest) -> Option<Contradicting> {
-    let decisions = dossier.decisions.iter().map(|held| {
+    // An approval that was used can be one that its own author overruled later.
+    let decisions = dossier.decisions.iter().chain(&dossier.overruled);
+    let decisions = decisions.map(|held| {
         let says = match held.value().action {
             Action::Approve => Says::Approved,
             Action::Reject => Says::Rejected,

@@ -207,10 +207,16 @@ pub(super) fn opposed(
     seal: &Held<Manifest>,
 ) -> Vec<Contradicting> {
     let manifest = seal.digest();
-    if let Next::Blocked(forked @ Contradiction::Seals { .. }) = stage::next_now(store, dossier)
-        && forked.documents().contains(&manifest)
-    {
-        return contradicting::of(dossier, &forked);
+    let open = stage::contradictions_now(store, dossier);
+    let about = |one: &&Contradiction| match one {
+        Contradiction::Seals { documents } => documents.contains(&manifest),
+        Contradiction::Decisions {
+            manifest: about, ..
+        } => *about == manifest,
+        Contradiction::Grades { .. } => false,
+    };
+    if let Some(one) = open.iter().find(about) {
+        return contradicting::of(dossier, one);
     }
     match stage::standing_now(store, dossier, seal) {
         Decision::Contradicted(documents) => {
@@ -271,63 +277,5 @@ pub fn decide(
         version: pending.version,
         decision: written.digest,
         by: person.principal().clone(),
-    })
-}
-
-/// What was adjudicated.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
-pub struct Adjudicated {
-    /// Which task.
-    pub id: TaskId,
-    /// The document that stands.
-    pub stands: Digest,
-}
-
-/// Says which of contradictory documents stands.
-pub fn adjudicate(
-    here: &Here,
-    task: &str,
-    digest: &str,
-    reason: &str,
-    ask: &mut AskPassphrase<'_>,
-) -> Result<Adjudicated, Error> {
-    decide::refuse_agents(here.env.keys())?;
-    let store = here.store()?;
-    let dossier = store.dossier_of(store.find_task(task)?)?;
-    let documents = match stage::next_now(&store, &dossier) {
-        Next::Blocked(contradiction) => contradiction.documents().to_vec(),
-        _ => stage::against_delivery(&dossier),
-    };
-    if documents.is_empty() {
-        return Err(flow::Error::refused(
-            "nothing contradicts itself in this task",
-            format!("see `hangar task show {}`", dossier.id().short()),
-        )
-        .into());
-    }
-    let fits = documents.iter().filter(|one| one.begins_with(digest));
-    let fits: Vec<Digest> = fits.copied().collect();
-    let [stands] = fits.as_slice() else {
-        let list = documents
-            .iter()
-            .map(Digest::short)
-            .collect::<Vec<_>>()
-            .join(", ");
-        return Err(flow::Error::refused(
-            format!(
-                "`{digest}` names {} of the contradicting documents",
-                fits.len()
-            ),
-            format!("choose one of {list}"),
-        )
-        .into());
-    };
-    let signer = here.signer(&store, ask)?;
-    let person = Identity::of(&store.policy, &signer)?;
-    decide::adjudicate(&store, &dossier, &person, *stands, &documents, reason)?;
-    sync::publish(here)?;
-    Ok(Adjudicated {
-        id: dossier.id().clone(),
-        stands: *stands,
     })
 }

@@ -1,5 +1,6 @@
 //! The acceptance commands: run, seal, review, decide, submit, grade, deliver.
 
+pub mod adjudicate;
 pub mod changes;
 pub mod contradicting;
 pub mod decide;

@@ -246,6 +246,7 @@ const fn is_worked_on(state: State) -> bool {
 
 fn view(dossier: &Dossier, settings: &Acceptance, now: Timestamp) -> TaskView {
     let next = stage::next(dossier, settings, now);
+    let contradictions = stage::contradictions(dossier, settings, now);
     let task: &Task = &dossier.history.task;
     let some = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
     let delivery = task.delivery.as_ref().map(|delivery| DeliveryView {
@@ -259,7 +260,11 @@ fn view(dossier: &Dossier, settings: &Acceptance, now: Timestamp) -> TaskView {
         title: task.title.clone(),
         state: task.state,
         stage: next.stage().filter(|_| is_worked_on(task.state)),
-        next: NextStep::from(&next),
+        next: if contradictions.is_empty() {
+            NextStep::from(&next)
+        } else {
+            NextStep::Adjudicate
+        },
         mandate: task.mandate.clone(),
         criteria: task.criteria.clone(),
         flow: task.flow,
@@ -274,10 +279,10 @@ fn view(dossier: &Dossier, settings: &Acceptance, now: Timestamp) -> TaskView {
         worker: task.claim.as_ref().map(|claim| claim.worker.clone()),
         versions: versions(dossier, settings, now),
         grades: dossier.grades.iter().map(grade).collect(),
-        contradicting: match &next {
-            Next::Blocked(contradiction) => contradicting::of(dossier, contradiction),
-            _ => Vec::new(),
-        },
+        contradicting: contradictions
+            .iter()
+            .flat_map(|one| contradicting::of(dossier, one))
+            .collect(),
         adjudicated: contradicting::adjudications(dossier),
         delivery,
         summary: some(&task.summary),

@@ -1,6 +1,6 @@
 //! `hangar adjudicate`
 
-use crate::app::acceptance::decide;
+use crate::app::acceptance::adjudicate;
 use crate::cli::args::TaskArg;
 use crate::cli::{CliError, ExitStatus, context::Context};
 use clap::Args;
@@ -9,7 +9,8 @@ use clap::Args;
 ///
 /// Two decisions about one manifest, two grades of one patch, or two versions that follow the same
 /// one stop a task until a decider names the one that stands. The others fall; they stay in the
-/// history.
+/// history. A rejection or a grade that comes after a delivery and speaks against it waits for the same
+/// word. A later word about the same documents takes an earlier one back.
 #[derive(Debug, Args)]
 pub struct AdjudicateArgs {
     /// Which task.
@@ -26,7 +27,7 @@ pub struct AdjudicateArgs {
 pub(super) fn run(context: &Context, args: &AdjudicateArgs) -> Result<ExitStatus, CliError> {
     let ask = &mut context.passphrase();
     let (task, digest) = (&args.task.task, &args.digest);
-    let done = decide::adjudicate(&context.here(), task, digest, &args.reason, ask)?;
+    let done = adjudicate::adjudicate(&context.here(), task, digest, &args.reason, ask)?;
     if context.printer.is_json() {
         context.printer.json(&done);
     } else {

@@ -463,15 +463,15 @@ fn decisions(card: &Card, all_shown: bool) -> Vec<String> {
         let read = command(format!("hangar review {id} --tests"));
         out.push(format!("Read the files:  {read}"));
     }
-    if card.ended {
-        out.push("The task is over: there is nothing left to decide.".into());
-        return out;
-    }
     if !card.contradicting.is_empty() {
         let stands = command(format!("hangar adjudicate {id} DIGEST --reason TEXT"));
         out.push(format!(
             "Then:            {stands}  (says which one stands)"
         ));
+        return out;
+    }
+    if card.ended {
+        out.push("The task is over: there is nothing left to decide.".into());
         return out;
     }
     if card.stale || card.leaked.contains(&card.version) {

@@ -48,7 +48,7 @@ const SCHEMAS: &[Entry] = &[
     ("approve-patch", schema::<acceptance::patch::PatchApproved>),
     ("approve", schema::<acceptance::decide::Decided>),
     ("reject", schema::<acceptance::decide::Decided>),
-    ("adjudicate", schema::<acceptance::decide::Adjudicated>),
+    ("adjudicate", schema::<acceptance::adjudicate::Adjudicated>),
     ("grade", schema::<acceptance::grade::GradeView>),
     ("verify", schema::<verify::Answer>),
     ("verify-in-toto", schema::<verify::Statement>),

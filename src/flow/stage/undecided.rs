@@ -5,30 +5,47 @@ use crate::model::approval::{Action, Approval};
 use crate::model::digest::Digest;
 use crate::model::event::Change;
 use crate::model::grade::Grade;
+use crate::model::ids::Principal;
 use crate::store::dossier::{Dossier, Held};
 use std::collections::BTreeSet;
+
+/// What somebody said, with effect, about documents that contradicted each other.
+pub(super) struct Adjudication<'a> {
+    /// Who.
+    pub(super) by: &'a Principal,
+    /// What stands by these words.
+    pub(super) stands: Digest,
+    /// What does not.
+    pub(super) falls: &'a [Digest],
+}
+
+/// Every adjudication that had an effect, in the order of events.
+pub(super) fn adjudications(dossier: &Dossier) -> impl Iterator<Item = Adjudication<'_>> {
+    dossier.history.records.iter().flat_map(|record| {
+        let event = record.event.value();
+        let changes = event.change.iter().zip(&record.refused);
+        changes.filter_map(|(change, refused)| match change {
+            Change::Adjudicate { stands, falls, .. } if refused.is_none() => Some(Adjudication {
+                by: &event.signer.principal,
+                stands: *stands,
+                falls,
+            }),
+            _ => None,
+        })
+    })
+}
 
 /// Documents of adjudications of which no document is left standing, whatever was signed since. What a
 /// retry set aside, or what a key signed that lost its rights, is decided.
 pub fn undecided(dossier: &Dossier) -> BTreeSet<Digest> {
     let task = &dossier.history.task;
-    let mut groups = Vec::new();
-    for record in &dossier.history.records {
-        let changes = record.event.value().change.iter().zip(&record.refused);
-        for (change, _) in changes.filter(|(_, refused)| refused.is_none()) {
-            if let Change::Adjudicate { stands, falls, .. } = change {
-                let mut group = falls.clone();
-                group.push(*stands);
-                groups.push(group);
-            }
-        }
-    }
+    let groups = adjudications(dossier).map(|said| {
+        let documents = said.falls.iter().copied().chain([said.stands]);
+        documents.collect::<BTreeSet<_>>()
+    });
     let settled = |one: &Digest| task.was_retried(*one) || dossier.reduced.contains(one);
     let is_open = |one: &Digest| task.set_aside.contains(one) && !settled(one);
-    let (open, closed): (Vec<_>, Vec<_>) = groups
-        .into_iter()
-        .map(BTreeSet::from_iter)
-        .partition(|group: &BTreeSet<Digest>| group.iter().all(is_open));
+    let (open, closed): (Vec<_>, Vec<_>) = groups.partition(|group| group.iter().all(is_open));
     // A document was chosen over one of these: that decided them. It need not name those that their own
     // authors have withdrawn.
     let settled = |group: &BTreeSet<Digest>| closed.iter().any(|one| !one.is_disjoint(group));

@@ -1,6 +1,7 @@
 //! From people to the manifest: who approved it, and whether that was used as it may be.
 
 use super::LinkName::Approval as Link;
+use super::grades::decided;
 use super::history::{Consumption, embedded};
 use super::{Case, Sheet};
 use crate::base::words;
@@ -103,8 +104,9 @@ fn rejections(case: &Case<'_>, seal: &Held<Manifest>, sheet: &mut Sheet) {
             Link,
             decision(held.digest()),
             format!(
-                "{} rejected this manifest, and nobody adjudicated",
-                held.value().signer.principal
+                "{} rejected this manifest, and {}",
+                held.value().signer.principal,
+                decided(case, held.digest())
             ),
         );
     }

@@ -5,8 +5,10 @@ use super::LinkName::Grade as Link;
 use super::{Case, Sheet, soften};
 use crate::base::words;
 use crate::flow::Error;
+use crate::flow::stage;
 use crate::grade::adapter::adapter;
 use crate::grade::protect::Protection;
+use crate::model::digest::Digest;
 use crate::model::grade::{Grade, GradeCounts, TestOutcome, TestResult};
 use crate::model::ids::Alias;
 use crate::model::listing::changes;
@@ -221,27 +223,31 @@ fn delivered(case: &Case<'_>, grade: &Held<Grade>, sheet: &mut Sheet) {
 
 /// Another firm grade of the same patch under the same manifest that says no.
 fn contradicted(case: &Case<'_>, grade: &Held<Grade>, sheet: &mut Sheet) {
-    let own = grade.value();
-    let against = case.dossier.grades.iter().find(|other| {
-        let value = other.value();
-        value.manifest == own.manifest
-            && value.subject.listing == own.subject.listing
-            && value.subject.base == own.subject.base
-            && value.is_firm()
-            && value.accepted != own.accepted
-            && !case.dossier.is_aside(other.digest())
-    });
-    if let Some(other) = against {
+    let against = stage::against(case.dossier, grade);
+    let chosen = |held: &Held<Grade>| stage::chosen_by(case.dossier, held.digest());
+    let other = against.iter().find(|held| chosen(held).is_some());
+    if let Some(other) = other.or_else(|| against.first()) {
         sheet.fault_at(
             Link,
             place(grade),
             format!(
-                "{} says the opposite of the same patch, and nobody adjudicated (`hangar adjudicate {}`)",
+                "{} says the opposite of the same patch, and {}",
                 place(other),
-                case.dossier.id().short()
+                decided(case, other.digest())
             ),
         );
     }
+}
+
+/// Who said that a document stands which speaks against the delivery.
+pub(super) fn decided(case: &Case<'_>, document: Digest) -> String {
+    stage::chosen_by(case.dossier, document).map_or_else(
+        || {
+            let id = case.dossier.id().short();
+            format!("nobody adjudicated (`hangar adjudicate {id} DIGEST --reason TEXT`)")
+        },
+        |by| format!("{by} said that this is what stands"),
+    )
 }
 
 /// What the policy asks of an accepted grade, beyond the plan.

@@ -76,6 +76,66 @@ fn another_grade_of_the_same_patch_that_says_the_opposite() {
 }
 
 #[test]
+fn a_grade_that_comes_after_the_delivery_waits_for_a_word() {
+    use hangar::flow::stage::{self, Contradiction};
+    let forged = Forged::honest();
+    let (store, host) = (forged.store(), forged.world.host());
+    let open = || stage::contradictions_now(&store, &forged.dossier());
+    let show = || {
+        let out = std::process::Command::new(env!("CARGO_BIN_EXE_hangar"))
+            .current_dir(forged.dir())
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap())
+            .env("HOME", forged.world.dir.path().join("home"))
+            .env("GIT_CONFIG_NOSYSTEM", "1")
+            .args(["inbox", "--json"])
+            .output()
+            .unwrap();
+        let inbox: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+        let items = inbox["items"].as_array().unwrap().clone();
+        let kinds = items.iter().map(|item| item["kind"].to_string());
+        kinds.collect::<Vec<_>>()
+    };
+    assert_eq!(open(), []);
+    assert_eq!(show(), [""; 0]);
+    let first = forged.dossier().grades[0].digest();
+    let mut against = forged.dossier().grades[0].value().clone();
+    against.accepted = false;
+    against.reasons = vec!["1 test fails".into()];
+    against.test[0].outcome = TestOutcome::Failed;
+    (against.counts.passed, against.counts.failed) = (1, 1);
+    let grader = Identity::of(&store.policy, host.grader.signer()).unwrap();
+    let second = store
+        .append_document(&forged.grades(), &grader, &against, Vec::new(), "x")
+        .unwrap()
+        .digest;
+    let both = Contradiction::Grades {
+        documents: vec![first, second],
+    };
+    assert_eq!(open(), [both]);
+    assert_eq!(show(), ["\"contradiction\""]);
+    let alice = forged.world.person(&store);
+    let adjudicate = |stands, falls| {
+        let change = Change::Adjudicate {
+            stands,
+            falls: vec![falls],
+            reason: "a broken machine".into(),
+        };
+        let change = |_: &_| Ok(vec![change.clone()]);
+        store.change_task(&forged.id, &alice, change).unwrap();
+    };
+    adjudicate(first, second);
+    assert_eq!(open(), []);
+    // Where the other one was chosen it is decided as well, and nobody is asked to decide.
+    adjudicate(second, first);
+    assert_eq!(open(), []);
+    assert_eq!(show(), [""; 0]);
+    let answer = forged.task();
+    answer.names("grade", "alice said that this is what stands");
+    assert!(!answer.text.contains("nobody adjudicated"), "{}", answer.text);
+}
+
+#[test]
 fn what_fell_before_a_retry_is_brought_back_by_no_later_adjudication() {
     use hangar::flow::stage;
     use hangar::model::task::Stage;
