@@ -74,20 +74,28 @@ pub fn take(host: &Host<'_>, store: &Store, id: &TaskId) -> Result<Hold, Error> 
         });
     };
     let lease = random::hex::<16>();
-    let mut held = None;
-    store.change_task(id, &worker, |history| {
-        held = None;
-        if let Some(claim) = &history.task.claim
-            && claim.key != *worker.key()
-            && !has_expired(store, &dir, id, claim)
-        {
-            held = Some(claim.worker.clone());
-            return Ok(Vec::new());
-        }
-        Ok(vec![Change::Claim {
-            lease: lease.clone(),
-        }])
-    })?;
+    let claim = || {
+        let mut held = None;
+        store.change_task(id, &worker, |history| {
+            held = None;
+            if let Some(claim) = &history.task.claim
+                && claim.key != *worker.key()
+                && !has_expired(store, &dir, id, claim)
+            {
+                held = Some(claim.worker.clone());
+                return Ok(Vec::new());
+            }
+            Ok(vec![Change::Claim {
+                lease: lease.clone(),
+            }])
+        })?;
+        Ok::<_, Error>(held)
+    };
+    let mut held = claim()?;
+    // What is known here may be old: the task may have been given back or delivered since.
+    if held.is_some() && store.ask_arbiter()? {
+        held = claim()?;
+    }
     if let Some(holder) = held {
         return Err(Error::Held {
             holder,

@@ -38,23 +38,40 @@ pub(super) fn unusable(arbiter: &str) -> Error {
 impl Store {
     /// The remote that decides about these changes; `None` where this repository does.
     pub(super) fn arbiter_of(&self, changes: &[Change]) -> Result<Option<String>, Error> {
-        let address = &self.policy.newest().members.arbiter;
         let decides = changes.iter().any(|change| {
             matches!(
                 change,
                 Change::Claim { .. } | Change::Consume { .. } | Change::Deliver { .. }
             )
         });
-        if address.is_empty() || !decides {
+        if !decides {
             return Ok(None);
         }
-        if self.offline {
-            return Err(Error::ArbiterOffline {
-                arbiter: shown_remote(address),
-            });
+        let arbiter = self.arbiter()?;
+        match arbiter {
+            Some(_) if self.offline => Err(Error::ArbiterOffline {
+                arbiter: shown_remote(&self.policy.newest().members.arbiter),
+            }),
+            arbiter => Ok(arbiter),
+        }
+    }
+
+    /// The remote that the policy names: as it is called here, where it has a name.
+    fn arbiter(&self) -> Result<Option<String>, Error> {
+        let address = &self.policy.newest().members.arbiter;
+        if address.is_empty() {
+            return Ok(None);
         }
         let name = self.repo.remote_at(address)?;
         Ok(Some(name.unwrap_or_else(|| address.clone())))
+    }
+
+    /// Takes what the arbiter has; false where the policy names none, or nobody may be asked.
+    pub fn ask_arbiter(&self) -> Result<bool, Error> {
+        match self.arbiter()? {
+            Some(arbiter) if !self.offline => self.ask(&arbiter).map(|()| true),
+            _ => Ok(false),
+        }
     }
 
     /// Takes what the arbiter has.

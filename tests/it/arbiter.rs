@@ -172,6 +172,26 @@ fn of_two_clones_that_claim_one_task_exactly_one_gets_it() {
 }
 
 #[test]
+fn a_claim_that_has_ended_at_the_arbiter_keeps_nobody_off() {
+    let arbitrated = Arbitrated::new(true);
+    let (id, first) = (&arbitrated.tasks[0], arbitrated.world.store());
+    let (host, other) = (arbitrated.world.host(), arbitrated.world.second_host());
+    let hold = claim::take(&host, &first, id).unwrap();
+    let name = format!("refs/hangar/tasks/{id}");
+    let both = format!("{name}:{name}");
+    git(&arbitrated.second, &["fetch", "-q", "origin", &both]);
+    let second = Arbitrated::store(&arbitrated.second);
+    let held = || claim::take(&other, &second, id);
+    assert!(matches!(held(), Err(Error::Held { .. })));
+    claim::release(&host, &first, id, &hold).unwrap();
+    let hub = arbitrated.world.dir.path().join("hub.git");
+    let push = ["push", "-q", hub.to_str().unwrap(), &both];
+    git(&arbitrated.world.repo_dir(), &push);
+    assert!(second.task(id).unwrap().task.claim.is_some(), "it is old");
+    held().unwrap();
+}
+
+#[test]
 fn offline_the_arbiter_is_not_asked_and_nothing_is_claimed() {
     let arbitrated = Arbitrated::new(true);
     let refs = || {
