@@ -95,7 +95,8 @@ impl Repository {
     /// Fetches by these refspecs (`+refs/hangar/*:refs/hangar-remote/origin/*`) and nothing else.
     /// Every object is checked before it is taken in, comes whole also into a partial clone, and is on
     /// disk before a ref names it. The refs are on disk when this returns; a power cut before may
-    /// tear one ([`Repository::drop_torn_refs`]).
+    /// tear one ([`Repository::drop_torn_refs`]). [`Error::Conflict`] or [`Error::Busy`] where another process
+    /// of this repository was at one of the refs here: trying again is safe.
     pub fn fetch(&self, remote: &str, refspecs: &[&str], timeout: Duration) -> Result<(), Error> {
         check_remote(remote)?;
         // Each of many refs by itself takes longer than everything else.
@@ -122,11 +123,28 @@ impl Repository {
                 "--",
                 remote,
             ]);
-        talk(remote, timeout, git.args(refspecs))?;
+        let out = answer(remote, timeout, git.args(refspecs))?;
+        if !out.status.success() {
+            let overtaken = self.overtaken(&out.stderr_text());
+            return Err(overtaken.unwrap_or_else(|| refused(remote, &out)));
+        }
         if many {
             self.sync_everything()?;
         }
         self.refresh_packed(true)
+    }
+
+    /// What git could not fetch since a ref here moved or was locked meanwhile says nothing about the remote.
+    fn overtaken(&self, said: &str) -> Option<Error> {
+        let (name, locked) = lost_lock(said)?;
+        let name = name.to_owned();
+        Some(if locked {
+            let lock = self.common_dir().join(format!("{name}.lock"));
+            Error::Busy { name, lock }
+        } else {
+            let actual = self.read_ref(&name).ok().flatten();
+            Error::Conflict { name, actual }
+        })
     }
 
     /// Pushes these refs in one go, each only if the remote has it where expected.
@@ -323,6 +341,19 @@ fn answer(remote: &str, timeout: Duration, git: Git) -> Result<Output, Error> {
     }
 }
 
+/// The ref here that git could not move since another process did, and whether it is locked by one still. Not
+/// where a name is in the way of another, which does not pass.
+fn lost_lock(said: &str) -> Option<(&str, bool)> {
+    let (_, rest) = said.split_once("cannot lock ref '")?;
+    let (name, why) = rest.split_once("': ")?;
+    let moved = ["is at ", "reference already exists", "reference is missing"];
+    if why.starts_with("Unable to create '") && why.contains("File exists") {
+        return Some((name, true));
+    }
+    let moved = moved.iter().any(|words| why.starts_with(words));
+    moved.then_some((name, false))
+}
+
 fn refused(remote: &str, out: &Output) -> Error {
     Error::Remote {
         remote: shown(remote),
@@ -358,6 +389,29 @@ fn check_remote(remote: &str) -> Result<(), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_ref_that_another_process_moved_is_told_from_one_that_can_not_be() {
+        let lock = |why: &str| format!("error: cannot lock ref 'refs/a/b': {why}; x");
+        for (why, found) in [
+            ("is at 1234 but expected 5678", Some(false)),
+            ("reference already exists", Some(false)),
+            ("reference is missing but expected 5678", Some(false)),
+            (
+                "Unable to create '/r/refs/a/b.lock': File exists.",
+                Some(true),
+            ),
+            (
+                "Unable to create '/r/refs/a/b.lock': Permission denied",
+                None,
+            ),
+            ("'refs/a' exists; cannot create 'refs/a/b'", None),
+        ] {
+            let found = found.map(|locked| ("refs/a/b", locked));
+            assert_eq!(lost_lock(&lock(why)), found, "{why}");
+        }
+        assert_eq!(lost_lock("fatal: bad object"), None);
+    }
 
     #[test]
     fn a_remote_is_never_an_option_or_a_command() {

@@ -89,6 +89,7 @@ mod setting_up;
 mod store;
 mod sync;
 mod sync_junk;
+mod sync_race;
 mod sync_vandals;
 mod trust;
 mod trust_programs;

@@ -23,12 +23,13 @@ pub use plan::Loss;
 use push::Pushed;
 pub(super) use push::is_race;
 pub use report::{Absent, NotApplied, NotPushed, Report};
+use there::There;
 pub use there::{Offer, offered};
 
 use super::layout::{Layout, Prefix};
 use super::{Error, Store, pins, remotes};
 use crate::base::random;
-use crate::git::{Expected, Repository, shown_remote};
+use crate::git::{self, Expected, Repository, shown_remote};
 use crate::model::digest::Digest;
 use std::time::{Duration, Instant};
 
@@ -80,11 +81,11 @@ fn rounds(store: Store, wanted: &Wanted<'_>) -> Result<(Store, Report), Error> {
         if round >= ROUNDS && Instant::now() >= end {
             break;
         }
-        let there = there::list(&store, wanted)?;
+        let (new, there) = take(&store, wanted, &mut report)?;
+        store = new;
         report.prefix = Some(there.prefix);
         report.other = there.other;
         report.was_empty |= round == 0 && there.refs.is_empty();
-        store = pull::pull(&store, wanted, &there, &mut report)?;
         remotes::note_prefix(&store.repo, wanted.remote, there.prefix);
         if !wanted.push {
             return Ok((store, report));
@@ -124,6 +125,30 @@ fn rounds(store: Store, wanted: &Wanted<'_>) -> Result<(Store, Report), Error> {
     )))
 }
 
+/// Tries of taking what the remote has, where other processes of this clone do the same.
+const TRIES: u32 = 8;
+
+/// Takes what the remote has, as it was listed. Where another sync of this clone was faster, or the remote has
+/// gone on meanwhile, it is listed anew: that says nothing about what lies there.
+fn take(store: &Store, wanted: &Wanted<'_>, report: &mut Report) -> Result<(Store, There), Error> {
+    for round in 0.. {
+        let there = there::list(store, wanted)?;
+        match pull::pull(store, wanted, &there, report) {
+            Err(error) if is_overtaken(&error) && round < TRIES => pause(round),
+            taken => return Ok((taken?, there)),
+        }
+    }
+    Err(Error::LostRace(shown_remote(wanted.remote)))
+}
+
+/// Whether another process did something at the same time: trying again is safe.
+const fn is_overtaken(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::LostRace(_) | Error::Git(git::Error::Conflict { .. } | git::Error::Busy { .. })
+    )
+}
+
 /// From so many changed refs on they are packed.
 const MANY: usize = 1000;
 
@@ -137,9 +162,8 @@ fn pack(store: &Store, report: &Report) {
 
 /// Takes what the remote has. Whoever writes has no room to say what that is: it is kept for them.
 pub(super) fn take_from(store: &Store, wanted: &Wanted<'_>) -> Result<(), Error> {
-    let there = there::list(store, wanted)?;
     let mut report = Report::new(wanted.remote);
-    pull::pull(store, wanted, &there, &mut report)?;
+    let (_, there) = take(store, wanted, &mut report)?;
     report.part(store)?;
     store.brought.note(report);
     remotes::note_prefix(&store.repo, wanted.remote, there.prefix);

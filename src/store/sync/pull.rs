@@ -5,7 +5,7 @@ use super::plan::{self, Relation, Sides, Step};
 use super::push::holds;
 use super::report::Report;
 use super::there::{self, Refs, There};
-use super::{Wanted, take, tracking};
+use super::{Wanted, is_overtaken, take, tracking};
 use crate::git::{self, Expected};
 use crate::model::object_id::ObjectId;
 use crate::store::chain;
@@ -208,8 +208,12 @@ fn fetch(
         .collect();
     // Git holds each name against each: one pattern for many is much quicker. Where that fails, the
     // names tell what is wrong.
-    if new.len() > MANY && ours && fetch_all(store, wanted, from).is_ok() {
-        return Ok(());
+    if new.len() > MANY && ours {
+        match fetch_all(store, wanted, from) {
+            Ok(()) => return Ok(()),
+            Err(error) if is_overtaken(&error) => return Err(error),
+            Err(_) => {}
+        }
     }
     for names in new.chunks(MANY) {
         fetch_some(store, wanted, from, names, report)?;
@@ -252,15 +256,29 @@ fn fetch_some(
     let Err(error) = store.repo.fetch(wanted.remote, &specs, wanted.timeout) else {
         return Ok(());
     };
-    if let [name] = names {
-        if report.not_applied.len() > MAX_REFUSED {
-            return Err(error.into());
-        }
-        report.not_taken(name, &error.into());
-        return Ok(());
+    let error = Error::from(error);
+    // Another sync of this clone was at the refs here: nothing was read that could speak against the remote.
+    if is_overtaken(&error) {
+        return Err(error);
     }
     // A remote that is away fails here.
-    there::list(store, wanted)?;
+    let there = there::list(store, wanted)?;
+    if let [name] = names {
+        // It went while it was fetched: somebody archived it, say.
+        let shown = if there.prefix == from {
+            &there.refs
+        } else {
+            &there.left
+        };
+        if !shown.contains_key(*name) {
+            return Err(Error::LostRace(there.name(store, name)));
+        }
+        if report.not_applied.len() > MAX_REFUSED {
+            return Err(error);
+        }
+        report.not_taken(name, &error);
+        return Ok(());
+    }
     let (one, two) = names.split_at(names.len() / 2);
     fetch_some(store, wanted, from, one, report)?;
     fetch_some(store, wanted, from, two, report)
