@@ -54,7 +54,8 @@ fn a_rejection_that_comes_after_the_delivery_waits_for_a_word_and_either_can_sta
         one["document"].as_str().unwrap()[7..19].to_owned()
     };
     let (approval, rejection) = (of("approved"), of("rejected"));
-    let word = |stands: &str| ["adjudicate", "KAN-1", stands, "--reason", "read"].map(str::to_owned);
+    let word =
+        |stands: &str| ["adjudicate", "KAN-1", stands, "--reason", "read"].map(str::to_owned);
     let says = |stands: &str| {
         let args = word(stands);
         hangar(&args.each_ref().map(String::as_str))

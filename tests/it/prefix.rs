@@ -146,6 +146,38 @@ fn a_move_that_the_remote_refuses_changes_nothing_there() {
     assert_eq!(env.git(&hub.bare, &["for-each-ref"]), before);
 }
 
+/// A host that begins to refuse refs that are neither branches nor tags.
+#[test]
+fn what_the_old_place_does_not_take_any_more_goes_to_the_new_one() {
+    let (hub, first) = Hub::new();
+    let env = &hub.env;
+    let old = hub.task(&first, "Old");
+    hub.sync(&first).success();
+    let second = hub.clone("second");
+    hook(
+        &hub.bare,
+        "pre-receive",
+        "while read o n r; do case $r in refs/heads/*) ;; *) case $n in *[!0]*) echo denied; exit 1;; esac;; esac; done",
+    );
+    hub.edit(&first, &old, "Changed");
+    let new = hub.task(&first, "New");
+    let refused = hub.sync(&first).exits(7).json();
+    let why = refused["not_pushed"].as_str().unwrap();
+    assert!(why.contains("denied"), "{why}");
+    let moved = env.json(&first, &["sync", "--prefix", "branches"]);
+    assert_eq!(moved["moved"], 2, "{moved}");
+    assert_eq!(moved["prefix"], BRANCHES, "{moved}");
+    assert_eq!(moved.get("unpublished"), None, "{moved}");
+    assert_eq!(state(env, &hub.bare, "refs/hangar/"), [""; 0]);
+    assert_eq!(
+        state(env, &hub.bare, BRANCHES),
+        state(env, &first, "refs/hangar/")
+    );
+    hub.sync(&second).success();
+    assert_eq!(hub.show(&second, &old)["title"], "Changed");
+    assert_eq!(hub.show(&second, &new)["title"], "New");
+}
+
 #[test]
 fn a_move_that_stopped_half_way_is_ended_by_asking_again() {
     let (hub, first) = Hub::new();

@@ -47,7 +47,11 @@ pub fn adjudicate(
 /// The document that is meant: of those that contradict each other, or of which somebody said before which
 /// one stands.
 fn named(dossier: &Dossier, open: &[Contradiction], digest: &str) -> Result<Digest, Error> {
-    let waiting: Vec<Digest> = open.iter().flat_map(Contradiction::documents).copied().collect();
+    let waiting: Vec<Digest> = open
+        .iter()
+        .flat_map(Contradiction::documents)
+        .copied()
+        .collect();
     let mut all = stage::adjudicated(dossier);
     all.extend(&waiting);
     if all.is_empty() {
@@ -97,7 +101,9 @@ fn documents(
         flow::Error::refused(format!("{} {why}", stands.short()), see).into()
     };
     if dossier.history.task.was_retried(stands) {
-        return Err(refused("was set aside by a retry, and no word brings it back"));
+        return Err(refused(
+            "was set aside by a retry, and no word brings it back",
+        ));
     }
     if dossier.reduced.contains(&stands) {
         return Err(refused("does not count: its key lost the right to sign it"));

@@ -91,8 +91,14 @@ fn rounds(store: Store, wanted: &Wanted<'_>) -> Result<(Store, Report), Error> {
             return Ok((store, report));
         }
         let mut pushed = push::push(&store, wanted, &there, &mut report)?;
+        // Refs that it refuses below the old prefix may be welcome below the new one.
+        let refused = report.not_pushed.take_if(|not| {
+            let moves = wanted.prefix.is_some_and(|to| to != there.prefix);
+            moves && not.trouble.is_none()
+        });
         if let (Pushed::All, Some(to), None) = (&pushed, wanted.prefix, &report.not_pushed) {
-            pushed = match report.unpublished.first() {
+            let mut unpublished = report.unpublished.iter();
+            pushed = match unpublished.find(|name| refused.is_none() || report.leaves(name)) {
                 // What stands in its place would stay, and both places would count for a while.
                 Some(name) => {
                     let why = format!("what the remote has in place of {name} can't be taken");
@@ -101,6 +107,14 @@ fn rounds(store: Store, wanted: &Wanted<'_>) -> Result<(Store, Report), Error> {
                 }
                 None => moving::move_there(&store, wanted, to, &mut report)?,
             };
+        }
+        if refused.is_some() {
+            let moved = report.prefix == wanted.prefix;
+            if moved && matches!(pushed, Pushed::All) {
+                // What the old place had not taken is pushed to the new one.
+                continue;
+            }
+            report.not_pushed = report.not_pushed.or(refused);
         }
         let Pushed::Race(why) = pushed else {
             pack(&store, &report);

@@ -132,7 +132,11 @@ fn a_grade_that_comes_after_the_delivery_waits_for_a_word() {
     assert_eq!(show(), [""; 0]);
     let answer = forged.task();
     answer.names("grade", "alice said that this is what stands");
-    assert!(!answer.text.contains("nobody adjudicated"), "{}", answer.text);
+    assert!(
+        !answer.text.contains("nobody adjudicated"),
+        "{}",
+        answer.text
+    );
 }
 
 #[test]
