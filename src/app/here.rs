@@ -9,6 +9,7 @@ use crate::config::paths::{Env, Paths};
 use crate::config::repository::{self, DeliverAs, Repository as Config};
 use crate::config::user::{self, User};
 use crate::git::Repository;
+use crate::harness::ledger::Ledger;
 use crate::model::digest::Digest;
 use crate::model::object_id::ObjectId;
 use crate::model::policy::Actor;
@@ -65,6 +66,11 @@ impl Here {
     /// The user's folders.
     pub fn paths(&self) -> Result<Paths, Error> {
         Ok(Paths::from_env(&self.env)?)
+    }
+
+    /// Health of the user's agent programs.
+    pub fn health(&self) -> Result<Ledger, Error> {
+        Ok(Ledger::new(&self.paths()?.state, self.clock))
     }
 
     /// The user configuration; empty when there is no file.

@@ -1,5 +1,6 @@
 //! `hangar inbox`: what waits for the caller.
 
+use super::harness::ToMend;
 use super::{Error, Here, sync};
 use crate::flow::stage::{self, Next};
 use crate::model::approval::Action;
@@ -34,7 +35,7 @@ pub struct Inbox {
 pub struct Item {
     /// What.
     pub kind: ItemKind,
-    /// About which task; absent for the policy.
+    /// About which task; absent for the policy and agent programs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskId>,
     /// External key of the task.
@@ -67,6 +68,8 @@ pub enum ItemKind {
     Rival,
     /// A task of yours that ended without an accepted result.
     Failed,
+    /// An agent program of this machine that is not logged in.
+    Harness,
 }
 
 /// Looks for what waits for the caller, with the newest of the remote.
@@ -96,7 +99,32 @@ pub fn inbox(here: &Here) -> Result<Inbox, Error> {
     let policy = of_policy(&store, inbox.person.as_ref())?;
     let rivals = of_rivals(&store, inbox.person.as_ref())?;
     inbox.items.splice(..0, rivals.into_iter().chain(policy));
+    match super::harness::to_mend(here) {
+        Ok(all) => {
+            let items = all.into_iter().map(of_harness);
+            inbox.items.splice(..0, items);
+        }
+        Err(error) => inbox.faults.push(format!("agent programs: {error}")),
+    }
     Ok(inbox)
+}
+
+/// Who it is of the policy is nothing to a harness: it is this machine's.
+fn of_harness(one: ToMend) -> Item {
+    let ToMend {
+        name,
+        outage,
+        login,
+    } = one;
+    let login = login.map_or_else(String::new, |login| format!(": {login}"));
+    Item {
+        kind: ItemKind::Harness,
+        task: None,
+        key: None,
+        title: format!("{name} {outage}{login}"),
+        since: Some(outage.since.to_string()),
+        command: format!("hangar harness test {name}"),
+    }
 }
 
 fn of_task(store: &Store, dossier: &Dossier, actor: Option<&Actor>) -> Option<Item> {

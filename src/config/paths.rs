@@ -17,6 +17,8 @@ pub struct Paths {
     pub data: PathBuf,
     /// `$XDG_CACHE_HOME/hangar`
     pub cache: PathBuf,
+    /// `$XDG_STATE_HOME/hangar`
+    pub state: PathBuf,
 }
 
 impl Paths {
@@ -39,6 +41,7 @@ impl Paths {
             config_file,
             data: base(env, "XDG_DATA_HOME", ".local/share")?.join("hangar"),
             cache: base(env, "XDG_CACHE_HOME", ".cache")?.join("hangar"),
+            state: base(env, "XDG_STATE_HOME", ".local/state")?.join("hangar"),
         })
     }
 
@@ -99,6 +102,7 @@ mod tests {
         );
         assert_eq!(paths.data, PathBuf::from("/d/hangar"));
         assert_eq!(paths.cache, PathBuf::from("/h/.cache/hangar"));
+        assert_eq!(paths.state, PathBuf::from("/h/.local/state/hangar"));
         assert_eq!(
             paths.repository_data("sha256:ab12").unwrap(),
             PathBuf::from("/d/hangar/ab12")

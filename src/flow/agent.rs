@@ -4,6 +4,7 @@ use super::Error;
 use super::closed;
 use super::host::{Host, Progress};
 use super::need;
+use super::outage::{self, Stopped};
 use super::scratch::Scratch;
 use super::sealing;
 use super::tools::Tooling;
@@ -14,6 +15,7 @@ use crate::harness::collect::{CollectedFile, LeftOut};
 use crate::harness::egress::{self, Config, EgressRecord, Proxy};
 use crate::harness::exchange::{self, Criterion, Inputs, TaskFile};
 use crate::harness::finish::{Ended, ErrorClass, Exit, Failure, Finish};
+use crate::harness::health;
 use crate::harness::lanes::Lane;
 use crate::harness::variables::Variables;
 use crate::model::digest::Digest;
@@ -59,6 +61,8 @@ pub struct Assignment<'a> {
     pub task: &'a Task,
     /// What it is told.
     pub prompt: &'a str,
+    /// What goes into `in/context.md`; empty makes no file.
+    pub context: &'a str,
     /// Files for `in/previous/`: relative path and content.
     pub previous: Vec<(PathBuf, Secret)>,
     /// The pinned repository on the host.
@@ -171,6 +175,7 @@ pub fn turn(host: &Host<'_>, store: &Store, assignment: &Assignment<'_>) -> Resu
         stderr: &stderr,
         at: ended,
     });
+    outage::note(host, lane, &finish, started);
     if let Some(usage) = finish.usage {
         host.note(format!(
             "{}: {} tokens read, {} written",
@@ -345,7 +350,7 @@ fn laid(assignment: &Assignment<'_>, launch: &Launch) -> Result<Vec<LaidFile>, E
     let inputs = Inputs {
         prompt: assignment.prompt,
         task: &file,
-        context: "",
+        context: assignment.context,
         previous: assignment.previous.clone(),
     };
     let laid = inputs.laid(Path::new(exchange::INSIDE)).map_err(|error| {
@@ -409,22 +414,29 @@ pub fn pinned(
     Ok(next)
 }
 
-/// Why a turn failed, with what to do: by class, and by time where one is known.
+/// Why a turn failed, with what to do: by class, and by time where one is known. An outage is one
+/// where another lane may go on.
 pub fn failed(role: Role, lane: &Lane, task: &Task, failure: &Failure) -> Error {
     let id = task.id.short();
     let remedy = match failure.class {
         ErrorClass::Limit(Some(_)) => {
-            format!("after that time: `hangar run {id}`; or name another harness in `lanes.{role}`")
+            format!(
+                "after that time: `hangar run {id}`, or `hangar run {id} --wait` now; or name another harness in \
+                 `lanes.{role}`"
+            )
         }
         ErrorClass::Limit(None) => format!(
             "when the limit is lifted: `hangar run {id}`; or name another harness in `lanes.{role}`"
         ),
         ErrorClass::Rate | ErrorClass::Overloaded => {
-            format!("in a few minutes: `hangar run {id}`")
+            format!("in a few minutes: `hangar run {id}`, or `hangar run {id} --wait` now")
         }
         ErrorClass::Auth => {
             let login = lane.adapter.login().unwrap_or("log it in");
-            format!("{login}; then `hangar run {id}`")
+            format!(
+                "{login}; then `hangar harness test {}` and `hangar run {id}`",
+                lane.name.harness
+            )
         }
         ErrorClass::Billing => format!(
             "see to its account, or name another harness in `lanes.{role}`; then `hangar run {id}`"
@@ -445,9 +457,10 @@ pub fn failed(role: Role, lane: &Lane, task: &Task, failure: &Failure) -> Error 
         }
     };
     let told = failure.words(role != Role::Writer);
-    Error::Agent {
-        what: format!("the {role} `{}` {told}", lane.name),
-        remedy,
+    let what = format!("the {role} `{}` {told}", lane.name);
+    match health::Kind::of(failure.class) {
+        Some(_) => Error::Stopped(Stopped { what, remedy }),
+        None => Error::Agent { what, remedy },
     }
 }
 

@@ -8,7 +8,8 @@ use super::claim;
 use super::delivery::{self, Delivered};
 use super::host::Host;
 use super::implementer::{self, Round};
-use super::pairing::{first_pair, implementer_lane};
+use super::outage::{self, Resting};
+use super::pairing::{self, first_pair, implementer_lane};
 use super::project::Project;
 use super::stage::{self, Contradiction, Next};
 use super::subject::Subject;
@@ -65,6 +66,8 @@ pub enum Stop {
 pub enum Agents {
     /// Where one is needed.
     Start,
+    /// The same; where none can work now, wait for the first that can.
+    Await,
     /// Never: stop where one would be needed.
     Refuse,
 }
@@ -194,6 +197,7 @@ fn steps(
     until: Option<Stage>,
     agents: Agents,
 ) -> Result<Stop, Error> {
+    let (mut stopped, mut told) = (None, String::new());
     loop {
         host.check_cancel()?;
         let dossier = store.dossier(id)?;
@@ -207,8 +211,23 @@ fn steps(
         if needs_agent && agents == Agents::Refuse {
             return Ok(Stop::NeedsAgent);
         }
-        if let Some(stop) = step(host, store, &dossier, next)? {
-            return Ok(stop);
+        match step(host, store, &dossier, next.clone()) {
+            Ok(Some(stop)) => return Ok(stop),
+            Ok(None) => stopped = None,
+            // Recorded, and no round: the next lane that can work goes on.
+            Err(Error::Stopped(one)) => {
+                if pairing::check(host, &dossier, &next).is_ok() {
+                    host.note(format!("{}; the next lane goes on", one.what));
+                }
+                stopped = Some(one);
+            }
+            Err(error) => {
+                let resting = Resting::of(error)?;
+                if agents != Agents::Await || !resting.ends() {
+                    return Err(resting.error(id, stopped.as_ref()));
+                }
+                outage::pause(host, &resting, &mut told)?;
+            }
         }
     }
 }

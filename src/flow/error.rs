@@ -44,6 +44,9 @@ pub enum Error {
         /// What to do.
         remedy: String,
     },
+    /// An agent program was not served; another lane may go on (7).
+    #[error("{}", .0.what)]
+    Stopped(super::outage::Stopped),
     /// Trouble outside this machine, such as a registry that can't be reached; running it again is
     /// safe (7).
     #[error("{what}")]

@@ -2,6 +2,7 @@
 
 use super::Error;
 use crate::config::user::User;
+use crate::harness::ledger::Ledger;
 use crate::model::digest::Digest;
 use crate::model::ids::TaskId;
 use crate::model::outcome::Trust;
@@ -43,6 +44,8 @@ pub struct Host<'a> {
     pub env: BTreeMap<OsString, OsString>,
     /// `$XDG_CACHE_HOME/hangar`.
     pub cache: PathBuf,
+    /// Health of the agent programs.
+    pub health: Ledger,
     /// Set when the person wants to stop.
     pub cancel: Cancel,
     /// Where progress goes.

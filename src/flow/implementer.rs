@@ -3,7 +3,9 @@
 use super::Error;
 use super::agent::{self, Assignment, Turned};
 use super::claim;
+use super::handover::{self, Handover, Left};
 use super::host::Host;
+use super::outage;
 use super::scratch::Scratch;
 use super::subject::Subject;
 use super::tools::Tooling;
@@ -13,7 +15,7 @@ use crate::grade::adapter::adapter;
 use crate::grade::protect::{self, GUARDED};
 use crate::harness::collect::{self, WorkOutput};
 use crate::harness::exchange;
-use crate::harness::finish::TurnEnd;
+use crate::harness::finish::{Failure, TurnEnd};
 use crate::harness::lanes::Lane;
 use crate::harness::prompt::{self, Brief, ImplementerBrief, Prompt};
 use crate::model::digest::Digest;
@@ -80,13 +82,16 @@ impl Implementing<'_> {
             .round
             .feedback
             .and_then(|digest| graded_tree(self.dossier, digest));
-        let work = agent::pinned(&store.repo, &scratch, task.base, before)?;
-        let prompt = prompt_for(self.host, store, self.dossier, self.round)?;
-        let turned = self.turn(&prompt, &work)?;
+        let left = handover::find(store, self.dossier, self.round.number, self.round.manifest);
+        let start = left.as_ref().map(|left| left.tree).or(before);
+        let work = agent::pinned(&store.repo, &scratch, task.base, start)?;
+        let mut prompt = prompt_for(self.host, store, self.dossier, self.round)?;
+        if left.is_some() {
+            prompt = prompt::taken_over(&prompt, exchange::INSIDE);
+        }
+        let turned = self.turn(&prompt, &work, left.as_ref())?;
         if let TurnEnd::Failed(failure) = &turned.finish.end {
-            self.record(&prompt, &turned, RunOutcome::Failed, None)?;
-            let lane = self.round.lane;
-            return Err(agent::failed(Role::Implementer, lane, task, failure));
+            return Err(self.stopped(&prompt, &turned, failure, &work, left)?);
         }
         self.host.stage("collecting the patch");
         let base_tree = store.repo.read_commit(task.base)?.tree;
@@ -94,7 +99,7 @@ impl Implementing<'_> {
             .repo
             .collect(base_tree, &work, &CollectOptions::default());
         if let Some(fault) = fault(&collected) {
-            self.record(&prompt, &turned, RunOutcome::Malformed, None)?;
+            self.record(&prompt, &turned, (RunOutcome::Malformed, ""), None)?;
             return Err(Error::Agent {
                 what: format!("the implementer `{}` {fault}", self.round.lane.name),
                 remedy: "what a build makes belongs into .gitignore; then run the task again"
@@ -115,7 +120,7 @@ impl Implementing<'_> {
             .credential_in(&subject.changed_contents(&store.repo)?)
         {
             let name = name.to_string_lossy();
-            self.record(&prompt, &turned, RunOutcome::Malformed, None)?;
+            self.record(&prompt, &turned, (RunOutcome::Malformed, ""), None)?;
             return Err(Error::Agent {
                 what: format!(
                     "the implementer `{}` left the value of `{name}` in its patch",
@@ -125,10 +130,70 @@ impl Implementing<'_> {
             });
         }
         let result = result_table(&subject, collected.ignored);
-        self.record(&prompt, &turned, RunOutcome::Completed, Some(result))
+        let how = (RunOutcome::Completed, "");
+        let written = self.record(&prompt, &turned, how, Some(result))?;
+        handover::forget(store, self.dossier);
+        Ok(written)
     }
 
-    fn turn(&self, prompt: &Prompt, work: &Path) -> Result<Turned, Error> {
+    /// Records a turn that failed. What an outage stopped is handed over.
+    fn stopped(
+        &self,
+        prompt: &Prompt,
+        turned: &Turned,
+        failure: &Failure,
+        work: &Path,
+        before: Option<Handover>,
+    ) -> Result<Error, Error> {
+        let (store, dossier, round) = (self.store, self.dossier, self.round);
+        let task = &dossier.history.task;
+        let why = outage::in_a_word(failure);
+        let written = self.record(prompt, turned, (RunOutcome::Failed, &why), None)?;
+        let error = agent::failed(Role::Implementer, round.lane, task, failure);
+        let taken = match error {
+            Error::Stopped(_) => self.taken_up(turned, &why, work, before.as_ref())?,
+            _ => None,
+        };
+        // One that did nothing, or broke, hands on what it was handed.
+        if let Some(left) = taken.or(before) {
+            handover::keep(self.host, store, dossier, written.digest, left);
+        }
+        Ok(error)
+    }
+
+    /// What an outage stopped, for the next lane.
+    fn taken_up(
+        &self,
+        turned: &Turned,
+        why: &str,
+        work: &Path,
+        before: Option<&Handover>,
+    ) -> Result<Option<Handover>, Error> {
+        let (store, dossier, round) = (self.store, self.dossier, self.round);
+        let feedback = round.feedback;
+        let graded = feedback.and_then(|digest| graded_tree(dossier, digest));
+        let begun = match before.map(|before| before.tree).or(graded) {
+            Some(tree) => tree,
+            None => store.repo.read_commit(dossier.history.task.base)?.tree,
+        };
+        let left = Left {
+            lane: round.lane,
+            turned,
+            work,
+            begun,
+            why,
+            log: feedback.is_none(),
+        };
+        let taken = handover::take_up(store, dossier, &left);
+        Ok(taken.unwrap_or_else(|why| {
+            let who = &round.lane.name;
+            self.host
+                .note(format!("what `{who}` did is not handed over: {why}"));
+            None
+        }))
+    }
+
+    fn turn(&self, prompt: &Prompt, work: &Path, left: Option<&Handover>) -> Result<Turned, Error> {
         let round = self.round;
         self.host.stage(format!(
             "{} implements (round {})",
@@ -143,6 +208,7 @@ impl Implementing<'_> {
             lane: round.lane,
             task: &self.dossier.history.task,
             prompt: &prompt.text,
+            context: left.map_or("", |left| left.context.as_str()),
             previous: Vec::new(),
             work,
             throw_away: false,
@@ -157,7 +223,7 @@ impl Implementing<'_> {
         &self,
         prompt: &Prompt,
         turned: &Turned,
-        outcome: RunOutcome,
+        (outcome, why): (RunOutcome, &str),
         result: Option<RunResult>,
     ) -> Result<Written, Error> {
         let (store, round, task) = (self.store, self.round, &self.dossier.history.task);
@@ -185,7 +251,7 @@ impl Implementing<'_> {
             round: round.number,
             manifest: round.manifest,
             outcome,
-            note: String::new(),
+            note: why.to_owned(),
             secrecy: if held {
                 Secrecy::Confined
             } else {

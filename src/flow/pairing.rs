@@ -3,7 +3,8 @@
 use super::Error;
 use super::host::Host;
 use super::stage::Next;
-use crate::harness::lanes::{self, Lane};
+use crate::harness::lanes::{self, Lane, Now};
+use crate::harness::ledger::Book;
 use crate::model::digest::Digest;
 use crate::model::lane::Role;
 use crate::model::manifest::Writer;
@@ -23,12 +24,28 @@ pub fn check(host: &Host<'_>, dossier: &Dossier, next: &Next) -> Result<(), Erro
     }
 }
 
-/// The best pair of different harnesses. Refused before anything runs where there is none.
+fn now<'a>(host: &'a Host<'_>, book: &'a Book) -> Now<'a> {
+    Now {
+        env: &host.env,
+        book,
+        at: host.health.now(),
+    }
+}
+
+/// The best pair of different harnesses of which the writer can work now: until its tests are approved,
+/// the implementer may come back. Refused before anything runs where there is none.
 pub(super) fn first_pair(host: &Host<'_>) -> Result<(Lane, Lane), Error> {
     let writers = lanes::resolve(&host.user.lanes, Role::Writer)?;
     let implementers = lanes::resolve(&host.user.lanes, Role::Implementer)?;
     let pairs = lanes::pair(&writers, &implementers)?;
-    let ready = lanes::first_ready(pairs, |(one, other)| vec![one, other], &host.env)?;
+    let book = host.health.look();
+    let ready = lanes::first_ready(
+        pairs,
+        Role::Writer,
+        |(one, other)| vec![one, other],
+        |(one, _)| one,
+        &now(host, &book),
+    )?;
     ready.ok_or_else(|| {
         Error::missing(
             "no writer and implementer on different harnesses are configured",
@@ -44,11 +61,19 @@ pub(super) fn implementer_lane(
     manifest: Option<Digest>,
 ) -> Result<Lane, Error> {
     let candidates = lanes::resolve(&host.user.lanes, Role::Implementer)?;
+    let book = host.health.look();
+    let now = now(host, &book);
     let writer = manifest
         .and_then(|digest| dossier.seal(digest))
         .map(|seal| &seal.value().writer);
     let Some(Writer::Agent { harness, .. }) = writer else {
-        let ready = lanes::first_ready(candidates, |lane| vec![lane], &host.env)?;
+        let ready = lanes::first_ready(
+            candidates,
+            Role::Implementer,
+            |lane| vec![lane],
+            |lane| lane,
+            &now,
+        )?;
         return ready.ok_or_else(|| {
             Error::missing(
                 "no implementer is configured",
@@ -70,7 +95,13 @@ pub(super) fn implementer_lane(
         ));
     }
     let pairs = lanes::pair(&wrote, &candidates)?;
-    let ready = lanes::first_ready(pairs, |(_, lane)| vec![lane], &host.env)?;
+    let ready = lanes::first_ready(
+        pairs,
+        Role::Implementer,
+        |(_, lane)| vec![lane],
+        |(_, lane)| lane,
+        &now,
+    )?;
     ready.map(|(_, lane)| lane).ok_or_else(|| {
         Error::missing(
             "no implementer on another harness than the writer's is configured",

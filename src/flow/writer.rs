@@ -6,6 +6,7 @@ use super::agent::{self, Assignment, Turned};
 use super::basecheck::{self, Checked, Ground};
 use super::claim;
 use super::host::Host;
+use super::outage;
 use super::scratch::Scratch;
 use super::sealing::{self, Material};
 use super::tools::Tooling;
@@ -95,12 +96,18 @@ impl Writing<'_> {
             let turned = self.turn(number, &prompt, handed, &work, &ground.tooling)?;
             match inspect(self.host, &ground, self.dossier, self.plan, &turned)? {
                 Ok((output, checked)) => {
-                    let run = self.record(number, &prompt, &turned, RunOutcome::Completed)?;
+                    let run = self.record(
+                        number,
+                        &prompt,
+                        &turned,
+                        RunOutcome::Completed,
+                        String::new(),
+                    )?;
                     return self.seal(&prompt, run, output, &checked);
                 }
                 Err(found) => {
                     let told = with_complaint(&turned, &found);
-                    self.record(number, &prompt, &told, RunOutcome::Malformed)?;
+                    self.record(number, &prompt, &told, RunOutcome::Malformed, String::new())?;
                     self.host.note(format!(
                         "turn {number}: the tests can't be sealed yet: {}",
                         found.in_the_open()
@@ -148,6 +155,7 @@ impl Writing<'_> {
             lane: self.lane,
             task: self.task(),
             prompt: &prompt.text,
+            context: "",
             previous,
             work,
             throw_away: true,
@@ -157,7 +165,8 @@ impl Writing<'_> {
         };
         let turned = agent::turn(self.host, self.store, &assignment)?;
         if let TurnEnd::Failed(failure) = &turned.finish.end {
-            self.record(number, prompt, &turned, RunOutcome::Failed)?;
+            let (outcome, note) = (RunOutcome::Failed, outage::in_a_word(failure));
+            self.record(number, prompt, &turned, outcome, note)?;
             return Err(agent::failed(Role::Writer, self.lane, self.task(), failure));
         }
         Ok(turned)
@@ -169,6 +178,7 @@ impl Writing<'_> {
         prompt: &Prompt,
         turned: &Turned,
         outcome: RunOutcome,
+        note: String,
     ) -> Result<Digest, Error> {
         let (store, task) = (self.store, self.task());
         let worker = Identity::of(&store.policy, self.host.worker.signer())?;
@@ -183,7 +193,7 @@ impl Writing<'_> {
             round: number,
             manifest: None,
             outcome,
-            note: String::new(),
+            note,
             secrecy: Secrecy::None,
             started: turned.started.to_string(),
             ended: turned.ended.to_string(),

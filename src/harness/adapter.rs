@@ -37,6 +37,9 @@ pub trait Adapter: fmt::Debug + Send + Sync {
         None
     }
 
+    /// Names of the variables that it gets of the user's environment where they are set.
+    fn variables(&self) -> Vec<String>;
+
     /// How one turn is started.
     fn launch(&self, turn: &Turn<'_>) -> Result<Launch, Error>;
 

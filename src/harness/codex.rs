@@ -77,6 +77,10 @@ impl Adapter for Codex {
         Some(self.0.login())
     }
 
+    fn variables(&self) -> Vec<String> {
+        self.0.variables()
+    }
+
     fn launch(&self, turn: &Turn<'_>) -> Result<Launch, Error> {
         let mut arguments: Vec<OsString> = [
             "exec",

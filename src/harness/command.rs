@@ -76,6 +76,10 @@ impl Adapter for Command {
         Health::of(self.program(None).and_then(read).and_then(|_| set()))
     }
 
+    fn variables(&self) -> Vec<String> {
+        self.harness.env.clone()
+    }
+
     fn launch(&self, turn: &Turn<'_>) -> Result<Launch, Error> {
         let home = turn.env.get(std::ffi::OsStr::new("HOME")).map(Path::new);
         let program = self.program(home)?;

@@ -78,7 +78,7 @@ impl fmt::Display for ErrorClass {
 }
 
 /// `2026-11-30 18:53 UTC`
-fn minute(time: Timestamp) -> String {
+pub fn minute(time: Timestamp) -> String {
     time.strftime("%Y-%m-%d %H:%M UTC").to_string()
 }
 

@@ -135,6 +135,13 @@ impl Installed {
         self.facts.login
     }
 
+    /// Names of the variables of the user's that it gets where they are set.
+    pub(super) fn variables(&self) -> Vec<String> {
+        let known = self.facts.credentials.iter().chain(self.facts.variables);
+        let known = known.map(|name| (*name).to_owned());
+        known.chain(self.settings.env.iter().cloned()).collect()
+    }
+
     /// The launch of a program with these arguments after the user's own. It may reach `hosts`, unless
     /// the user named others.
     pub(super) fn launch(

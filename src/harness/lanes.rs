@@ -1,8 +1,11 @@
 //! Which harness plays which role, and that the writer is never the implementer.
 
 use super::adapter::{self, Adapter, Environment, Health, Settings};
+use super::health::Outage;
+use super::ledger::Book;
 use super::{Error, claude, codex};
 use crate::model::lane::{HarnessSettings, LaneName, LaneSettings, Role};
+use jiff::Timestamp;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -124,23 +127,58 @@ pub fn pair(writers: &[Lane], implementers: &[Lane]) -> Result<Vec<(Lane, Lane)>
     }
 }
 
-/// The first choice of which every lane that it needs can be used now: the program and what it logs
-/// in with are there. Where none can, the error is that of the best.
+/// What is known of this machine when a lane is chosen.
+#[derive(Debug, Clone, Copy)]
+pub struct Now<'a> {
+    /// The user's environment.
+    pub env: &'a Environment,
+    /// Health of the harnesses.
+    pub book: &'a Book,
+    /// The time.
+    pub at: Timestamp,
+}
+
+impl Now<'_> {
+    /// What keeps the harness of a lane from working.
+    pub fn outage(&self, lane: &Lane) -> Option<&Outage> {
+        let names = lane.adapter.variables();
+        self.book
+            .outage(&lane.name.harness, &names, self.env, self.at)
+    }
+}
+
+/// The first choice of which every lane of `needs` is there, with what it logs in with, and the lane
+/// that works first, `works`, is healthy. Where none can be used, the error says what keeps those from
+/// working that are there, else what the best one lacks.
 pub fn first_ready<T>(
     choices: Vec<T>,
+    role: Role,
     needs: fn(&T) -> Vec<&Lane>,
-    env: &Environment,
+    works: fn(&T) -> &Lane,
+    now: &Now<'_>,
 ) -> Result<Option<T>, Error> {
     let mut missing = None;
+    let mut resting: Vec<(LaneName, Outage)> = Vec::new();
     for choice in choices {
-        let health = |lane: &Lane| lane.adapter.check(env);
+        let health = |lane: &Lane| lane.adapter.check(now.env);
         let mut all = needs(&choice).into_iter().map(health);
-        match all.find(|health| *health != Health::Ok) {
-            Some(Health::Missing { message }) => missing = missing.or(Some(message)),
-            _ => return Ok(Some(choice)),
+        if let Some(Health::Missing { message }) = all.find(|health| *health != Health::Ok) {
+            missing = missing.or(Some(message));
+            continue;
+        }
+        let lane = works(&choice);
+        match now.outage(lane) {
+            None => return Ok(Some(choice)),
+            Some(_) if resting.iter().any(|(name, _)| *name == lane.name) => {}
+            Some(outage) => resting.push((lane.name.clone(), outage.clone())),
         }
     }
     match missing {
+        _ if !resting.is_empty() => Err(Error::Resting {
+            role,
+            soonest: resting.iter().filter_map(|(_, outage)| outage.until).min(),
+            resting,
+        }),
         Some(message) => Err(Error::NotReady { message }),
         None => Ok(None),
     }
@@ -289,7 +327,18 @@ mod tests {
         let lanes = |role| resolve(&settings, role).unwrap();
         let pairs = pair(&lanes(Role::Writer), &lanes(Role::Implementer)).unwrap();
         let ready = |pairs: Vec<(Lane, Lane)>, env: &Environment| {
-            first_ready(pairs, |(one, other)| vec![one, other], env)
+            let now = Now {
+                env,
+                book: &Book::default(),
+                at: Timestamp::UNIX_EPOCH,
+            };
+            first_ready(
+                pairs,
+                Role::Writer,
+                |(one, other)| vec![one, other],
+                |(one, _)| one,
+                &now,
+            )
         };
         let error = ready(pairs.clone(), &Environment::new()).unwrap_err();
         assert!(

@@ -14,8 +14,10 @@ pub mod command;
 pub mod egress;
 pub mod exchange;
 pub mod finish;
+pub mod health;
 mod installed;
 pub mod lanes;
+pub mod ledger;
 mod npm;
 mod program;
 pub mod prompt;
@@ -106,6 +108,16 @@ pub enum Error {
         /// What is missing and how to get it.
         message: String,
     },
+    /// Lanes are there, and none of them works now.
+    #[error("no {role} can work now: {}", names(.resting))]
+    Resting {
+        /// The role.
+        role: crate::model::lane::Role,
+        /// What keeps each lane from working, best lane first.
+        resting: Vec<(crate::model::lane::LaneName, health::Outage)>,
+        /// When the first of them is asked again; `None` where a person must mend them all.
+        soonest: Option<jiff::Timestamp>,
+    },
     /// Writer and implementer would be the same program.
     #[error(
         "writer and implementer must be different harnesses, but every pair of lanes is one and \
@@ -120,4 +132,11 @@ pub enum Error {
         /// Name of the variable.
         variable: String,
     },
+}
+
+/// Lanes that do not work, each with the reason.
+fn names(resting: &[(crate::model::lane::LaneName, health::Outage)]) -> String {
+    let one = |(name, outage): &(_, health::Outage)| format!("`{name}` {outage}");
+    let all: Vec<String> = resting.iter().map(one).collect();
+    all.join("; ")
 }

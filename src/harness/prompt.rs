@@ -16,6 +16,7 @@ const WRITER_FOLLOW_UP: &str = include_str!("prompts/writer_follow_up.md");
 const WRITER_REWRITE: &str = include_str!("prompts/writer_rewrite.md");
 const IMPLEMENTER: &str = include_str!("prompts/implementer.md");
 const IMPLEMENTER_FOLLOW_UP: &str = include_str!("prompts/implementer_follow_up.md");
+const TAKEN_OVER: &str = include_str!("prompts/taken_over.md");
 
 /// The task, as both sides see it.
 #[derive(Debug, Clone, Copy)]
@@ -131,6 +132,15 @@ pub fn implementer_follow_up(
         ],
     );
     made(text, &[IMPLEMENTER_FOLLOW_UP, IMPLEMENTER])
+}
+
+/// The same for an implementer that goes on with what another one left.
+pub fn taken_over(prompt: &Prompt, exchange: &str) -> Prompt {
+    let more = fill(TAKEN_OVER, &[("exchange", exchange)]);
+    Prompt {
+        text: [&prompt.text, more.as_str()].concat(),
+        template: Digest::of(format!("{}\n{TAKEN_OVER}", prompt.template).as_bytes()),
+    }
 }
 
 fn writer_text(writer: &WriterBrief<'_>) -> String {

@@ -81,6 +81,10 @@ impl Adapter for Script {
         Health::of(self.canonical().and_then(|_| set()))
     }
 
+    fn variables(&self) -> Vec<String> {
+        self.settings.env.clone()
+    }
+
     fn launch(&self, turn: &Turn<'_>) -> Result<Launch, Error> {
         let host = self
             .canonical()?

@@ -393,6 +393,51 @@ fn codex_that_hangs_is_stopped_with_all_that_it_started() {
     hangs(Codex);
 }
 
+/// Claude Code works until its model is at its limit; Codex goes on with what it left.
+#[test]
+#[ignore = "heavy: needs Claude Code and Codex"]
+fn codex_goes_on_where_claude_code_is_at_its_limit() {
+    let half = "echo 'half of it' > half.txt && echo done";
+    let limited = Script::WorkThen(vec![half.into()], Refusal::Limit(LIFTED));
+    let scene = Scene::new(Codex, implementing(), Claude, limited).with_subscription();
+    let config = scene.place.env.home().join(".config/hangar/config.toml");
+    let lanes = fs::read_to_string(&config).unwrap().replace(
+        "implementer = [\"claude\"]",
+        "implementer = [\"claude\", \"codex\"]",
+    );
+    write(&config, &lanes);
+    scene.place.seal();
+    scene.place.approve();
+    let ran = scene.hangar(&["run", "KAN-1"], 0);
+    assert!(ran.stderr.contains(LIMIT), "{ran}");
+    scene.nothing_is_left();
+    let env = &scene.place.env;
+    let show = |file: &str| {
+        let name = format!("hangar/KAN-1:{file}");
+        env.git(&scene.place.dir, &["show", &name])
+    };
+    assert_eq!(show("half.txt"), "half of it");
+    assert_eq!(show("calc.sh"), "echo $(($1 - $2))");
+    // Codex was told, and found the hand-over.
+    let requests = scene.writer.requests();
+    let told: Vec<String> = requests.iter().map(|one| one.body.to_string()).collect();
+    assert!(told[0].contains("Another program worked on this before you"));
+    let found = |body: &String| body.contains("context.md\\nprompt.md");
+    assert!(told.iter().any(found), "{told:#?}");
+    let list = scene.hangar(&["harness", "list", "--json"], 0).json();
+    let all = list["harnesses"].as_array().unwrap();
+    let health: Vec<_> = all
+        .iter()
+        .map(|one| (&one["name"], &one["health"]))
+        .collect();
+    let text = |word: &str| serde_json::Value::from(word);
+    let expected = [
+        (text("claude"), text("limited")),
+        (text("codex"), text("ok")),
+    ];
+    assert_eq!(health, expected.each_ref().map(|(one, other)| (one, other)));
+}
+
 /// Configuration of the programs that a repository carries: each part makes a file when it is used.
 const CARRIED: &[(&str, &str)] = &[
     ("AGENTS.md", "Rule of the repository: ALPHA.\n"),

@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 /// A folder of programs with these names and shell texts.
-fn programs(root: &Path, files: &[(&str, &str)]) -> PathBuf {
+pub(crate) fn programs(root: &Path, files: &[(&str, &str)]) -> PathBuf {
     let bin = root.join("bin");
     for (name, text) in files {
         let file = bin.join(name);
@@ -29,7 +29,8 @@ fn hangar(env: &TestEnv, dir: &Path, bin: &Path, args: &[&str], keys: &[(&str, &
     env.hangar_with(dir, args, &vars, "")
 }
 
-const KEYS: [(&str, &str); 2] = [("ANTHROPIC_API_KEY", "a-key"), ("CODEX_API_KEY", "a-key")];
+pub(crate) const KEYS: [(&str, &str); 2] =
+    [("ANTHROPIC_API_KEY", "a-key"), ("CODEX_API_KEY", "a-key")];
 
 #[test]
 fn without_configuration_claude_code_writes_and_codex_implements() {

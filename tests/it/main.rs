@@ -70,6 +70,7 @@ mod index;
 mod index_damage;
 mod kill;
 mod kill_scene;
+mod lanes;
 mod model_server;
 mod news;
 mod partition;

@@ -3,7 +3,7 @@
 
 use super::machine::Watch;
 use super::review::Wanted;
-use super::run::{RunView, run};
+use super::run::{How, RunView, run};
 use super::{decide, review};
 use crate::app::setup::init::{InitRequest, init};
 use crate::app::tasks::draft::Draft;
@@ -121,7 +121,7 @@ pub fn demo(folder: &Path, watch: &Watch<'_>, say: &dyn Fn(Scene)) -> Result<Dem
             .into(),
     ));
     say(Scene::Command("hangar run DEMO-1".into()));
-    run(&stage.here, "DEMO-1", None, ask, watch)?;
+    run(&stage.here, "DEMO-1", How::default(), ask, watch)?;
 
     say(Scene::Tell(
         "You read them and sign. (Here the demo signs with a key that it made.)".into(),
@@ -147,7 +147,7 @@ pub fn demo(folder: &Path, watch: &Watch<'_>, say: &dyn Fn(Scene)) -> Result<Dem
             .into(),
     ));
     say(Scene::Command("hangar run DEMO-1".into()));
-    let last = run(&stage.here, "DEMO-1", None, ask, watch)?;
+    let last = run(&stage.here, "DEMO-1", How::default(), ask, watch)?;
     let store = stage.here.store()?;
     let dossier = store.dossier(&task.id)?;
     let refused = dossier

@@ -56,6 +56,7 @@ pub fn host<'a>(
         user,
         env: here.env.clone(),
         cache: here.paths()?.cache,
+        health: here.health()?,
         cancel: watch.cancel.clone(),
         progress: watch.progress,
         holding: RefCell::default(),

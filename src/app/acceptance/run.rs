@@ -5,6 +5,7 @@ use super::machine::{Watch, host};
 use crate::app::{Error, Here, sync};
 use crate::flow;
 use crate::flow::drive::{Agents, Stop, drive};
+use crate::flow::outage::Patience;
 use crate::flow::stage::{self, Next};
 use crate::model::authority::{Act, may};
 use crate::model::digest::Digest;
@@ -117,15 +118,24 @@ pub enum Stopped {
     Ended,
 }
 
+/// How far a run goes.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct How {
+    /// Stop before the first step after this stage.
+    pub until: Option<Stage>,
+    /// What to do where no agent program can work now.
+    pub patience: Patience,
+}
+
 /// Drives a task to the next point where a person is needed, or to its end.
 pub fn run(
     here: &Here,
     task: &str,
-    until: Option<Stage>,
+    how: How,
     ask: &mut AskPassphrase<'_>,
     watch: &Watch<'_>,
 ) -> Result<RunView, Error> {
-    let ran = run_it(here, task, until, ask, watch);
+    let ran = run_it(here, task, how, ask, watch);
     sync::tell_brought(here);
     ran
 }
@@ -133,10 +143,11 @@ pub fn run(
 fn run_it(
     here: &Here,
     task: &str,
-    until: Option<Stage>,
+    how: How,
     ask: &mut AskPassphrase<'_>,
     watch: &Watch<'_>,
 ) -> Result<RunView, Error> {
+    let How { until, patience } = how;
     let store = here.store()?;
     let history = store.find_task(task)?;
     let id = history.task.id.clone();
@@ -147,7 +158,7 @@ fn run_it(
     let next = stage::next_now(&store, &dossier);
     let begins = |until: Stage| next.stage().is_none_or(|stage| stage <= until);
     if until.is_none_or(begins) {
-        flow::pairing::check(&host, &dossier, &next)?;
+        flow::outage::ready(&host, &dossier, &next, patience)?;
     }
     if let Some(config) = config
         && matches!(
@@ -158,7 +169,11 @@ fn run_it(
         flow::delivery::preflight(&store, &dossier.history.task, &config.deliver.branch)?;
     }
     enqueue(here, &store, &dossier, ask)?;
-    let stop = drive(&host, &store, &id, until, Agents::Start)?;
+    let agents = match patience {
+        Patience::None => Agents::Start,
+        Patience::Wait => Agents::Await,
+    };
+    let stop = drive(&host, &store, &id, until, agents)?;
     view(&store, &id, stop)
 }
 

@@ -1,6 +1,7 @@
 //! Programs of this machine.
 
 use super::{Check, State};
+use crate::app::harness::{HarnessView, HealthWord};
 use crate::app::{Here, harness};
 use crate::git::program::{MIN_VERSION, version};
 
@@ -27,6 +28,23 @@ pub(super) fn git() -> Vec<Check> {
     vec![check]
 }
 
+/// One that is there, and is not asked now.
+fn unwell(name: &str, one: &HarnessView) -> Check {
+    let what = match one.health {
+        HealthWord::Ok => "in order",
+        HealthWord::Limited => "at its usage limit",
+        HealthWord::Overloaded => "overloaded, or can't be reached",
+        HealthWord::Unauthenticated => "not logged in, or its key is not accepted",
+        HealthWord::Unpaid => "without credit",
+    };
+    let until = one
+        .until
+        .as_ref()
+        .map_or_else(String::new, |until| format!(" until {until}"));
+    let remedy = format!("once it is mended: `hangar harness test {}`", one.name);
+    Check::not(State::Warn, name, format!("{what}{until}"), remedy)
+}
+
 /// Agent programs. People can write tests and code themselves, so none of them is needed.
 pub(super) fn harnesses(here: &Here) -> Vec<Check> {
     let list = match harness::list(here) {
@@ -46,8 +64,10 @@ pub(super) fn harnesses(here: &Here) -> Vec<Check> {
         .map(|one| {
             let name = format!("harness {}", one.name);
             let detail = one.detail.clone().unwrap_or_else(|| one.kind.clone());
-            if one.ready {
+            if one.ready && one.health == HealthWord::Ok {
                 Check::ok(&name, detail)
+            } else if one.ready {
+                unwell(&name, one)
             } else {
                 Check::not(State::Warn, &name, detail, "")
             }

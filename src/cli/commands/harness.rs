@@ -1,6 +1,6 @@
 //! `hangar harness`
 
-use crate::app::harness::{self, HarnessList};
+use crate::app::harness::{self, HarnessList, HarnessView, HealthWord};
 use crate::cli::{CliError, ExitStatus, context::Context};
 use crate::ui::{Label, Table, escape};
 use clap::{Args, Subcommand};
@@ -33,7 +33,8 @@ pub enum HarnessCommand {
     /// Check that harnesses can be used; exit 1 when one cannot
     ///
     /// Looks for each program and what it logs in with, and asks it for its version. No turn is
-    /// started.
+    /// started. One that is named, and can be used, is taken for mended: a limit or a login that was
+    /// not accepted is forgotten, and the next run asks it again.
     Test {
         /// Which ones [default: all]
         #[arg(value_name = "NAME")]
@@ -56,9 +57,24 @@ pub(super) fn run(context: &Context, args: HarnessArgs) -> Result<ExitStatus, Cl
     Ok(ExitStatus::answer(!is_test || all_ready))
 }
 
+/// How it is, for people.
+pub(super) fn health(one: &HarnessView) -> String {
+    let word = match one.health {
+        HealthWord::Ok => "ok",
+        HealthWord::Limited => "limited",
+        HealthWord::Overloaded => "overloaded",
+        HealthWord::Unauthenticated => "not logged in",
+        HealthWord::Unpaid => "no credit",
+    };
+    match &one.until {
+        Some(until) => format!("{word} until {until}"),
+        None => word.to_owned(),
+    }
+}
+
 fn print(context: &Context, list: &HarnessList, is_test: bool) {
     let printer = &context.printer;
-    let mut table = Table::new(&["HARNESS", "KIND", "READY", "DETAIL"]);
+    let mut table = Table::new(&["HARNESS", "KIND", "READY", "HEALTH", "DETAIL"]);
     for one in &list.harnesses {
         let (ready, label) = if one.ready {
             ("yes", Label::Good)
@@ -70,6 +86,7 @@ fn print(context: &Context, list: &HarnessList, is_test: bool) {
             (&one.name, None),
             (&one.kind, None),
             (ready, Some(label)),
+            (&health(one), None),
             (detail, None),
         ]);
     }

@@ -8,8 +8,8 @@ use clap::Args;
 /// Show what waits for you
 ///
 /// Tests to review, patches to allow, accepted results that are on no branch yet, contradictions to
-/// settle, policy versions to sign, rival ones to choose from, and tasks of yours that ended without an
-/// accepted result (`hangar task retry` or `hangar task archive` takes
+/// settle, policy versions to sign, rival ones to choose from, agent programs of this machine that are
+/// not logged in, and tasks of yours that ended without an accepted result (`hangar task retry` or `hangar task archive` takes
 /// one from here). Newest first, each with the command that answers it. Asks the remote for news
 /// first, unless --offline.
 ///
@@ -74,5 +74,6 @@ const fn word(item: &Item) -> &'static str {
         ItemKind::Policy => "policy",
         ItemKind::Rival => "rival",
         ItemKind::Failed => "failed",
+        ItemKind::Harness => "harness",
     }
 }

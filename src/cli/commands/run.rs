@@ -1,12 +1,13 @@
 //! `hangar run`
 
 use crate::app::acceptance::contradicting::{Contradicting, Says};
-use crate::app::acceptance::run::{self, RunView, Stopped};
+use crate::app::acceptance::run::{self, How, RunView, Stopped};
 use crate::base::words::count;
 use crate::cli::args::TaskArg;
 use crate::cli::watch::watched;
 use crate::cli::words;
 use crate::cli::{CliError, ExitStatus, context::Context};
+use crate::flow::outage::Patience;
 use crate::model::task::Stage;
 use crate::ui::{Label, escape, paint};
 use clap::Args;
@@ -15,9 +16,11 @@ const EXAMPLES: &str = "\
 Examples:
   hangar run KAN-80
   hangar run KAN-80 --until awaiting-approval
+  hangar run KAN-80 --wait
 
 Exit codes: 0 delivered (or the stage of --until is reached), 1 ended without an accepted result, \
-5 held by another worker, 6 waiting for a person (the command they type is printed).";
+5 held by another worker, 6 waiting for a person (the command they type is printed), 7 no agent \
+program can work now, or one failed (running it again is safe).";
 
 /// Drive a task to the next point where a person is needed, or to its end
 ///
@@ -25,6 +28,9 @@ Exit codes: 0 delivered (or the stage of --until is reached), 1 ended without an
 /// written, checked on the untouched base and sealed; after a person's approval the implementer
 /// works, the approved tests are run on base + patch in a fresh sandbox, and what is accepted goes
 /// to a branch. A plain task is implemented and delivered ungraded.
+///
+/// Where an agent program is at a usage limit, overloaded or not logged in, the next lane of its role
+/// goes on in the same run (`hangar harness list` shows how each of them is).
 ///
 /// Safe to run again after any interruption: it goes on from what is recorded on the refs.
 #[derive(Debug, Args)]
@@ -37,15 +43,27 @@ pub struct RunArgs {
     /// never lie on a disk
     #[arg(long, value_name = "STAGE", value_parser = words::stage())]
     pub until: Option<Stage>,
+    /// Where every agent program is at a limit or overloaded, wait for the first that can work again
+    /// instead of ending with exit code 7
+    #[arg(long)]
+    pub wait: bool,
 }
 
 pub(super) fn run(context: &Context, args: &RunArgs) -> Result<ExitStatus, CliError> {
+    let patience = if args.wait {
+        Patience::Wait
+    } else {
+        Patience::None
+    };
     let view = watched(context, "starting", |watch| {
         let ask = &mut context.passphrase();
         Ok(run::run(
             &context.here(),
             &args.task.task,
-            args.until,
+            How {
+                until: args.until,
+                patience,
+            },
             ask,
             watch,
         )?)

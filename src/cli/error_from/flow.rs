@@ -33,6 +33,10 @@ impl From<Error> for CliError {
                 let remedy = remedy.clone();
                 with(ExitStatus::Trouble, error, &remedy)
             }
+            Error::Stopped(ref stopped) => {
+                let remedy = stopped.remedy.clone();
+                with(ExitStatus::Trouble, error, &remedy)
+            }
             Error::Held { ref remedy, .. } => {
                 let remedy = remedy.clone();
                 with(ExitStatus::Held, error, &remedy)

@@ -17,6 +17,8 @@ impl From<Error> for CliError {
             | Error::NotReady { .. }
             | Error::MissingVariable { .. } => Self::of(ExitStatus::Missing, error)
                 .hint("`hangar harness list` shows what is configured"),
+            Error::Resting { .. } => Self::of(ExitStatus::Trouble, error)
+                .hint("`hangar harness list` shows how they are"),
             Error::SameHarness(_) => Self::of(ExitStatus::Refused, error)
                 .hint("name another harness for one of the two: `hangar config set lanes.implementer NAME`"),
         }

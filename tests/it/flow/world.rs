@@ -5,6 +5,7 @@ use hangar::base::clock::Clock;
 use hangar::config::user::User;
 use hangar::flow::host::{Host, Progress};
 use hangar::git::Repository;
+use hangar::harness::ledger::Ledger;
 use hangar::model::approval::Action;
 use hangar::model::event::Change;
 use hangar::model::ids::TaskId;
@@ -129,6 +130,7 @@ impl World {
             user,
             env: BTreeMap::new(),
             cache: self.dir.path().join("cache"),
+            health: Ledger::new(&self.dir.path().join("state"), clock()),
             cancel: Cancel::default(),
             progress: &quiet,
             holding: std::cell::RefCell::default(),

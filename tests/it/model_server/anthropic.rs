@@ -15,6 +15,10 @@ pub(super) fn answer(script: &Script, request: &Request) -> Answer {
             Some(command) => message(body, &tool(done, command), "tool_use"),
             None => message(body, &text("All done."), "end_turn"),
         }),
+        Script::WorkThen(commands, refusal) => match commands.get(done) {
+            Some(command) => Answer::Events(message(body, &tool(done, command), "tool_use")),
+            None => refuse(*refusal),
+        },
         Script::Hang(command) if done == 0 => {
             Answer::Events(message(body, &tool(done, command), "tool_use"))
         }

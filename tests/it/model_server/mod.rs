@@ -16,6 +16,8 @@ use std::thread;
 pub(crate) enum Script {
     /// Runs these shell commands, one for each request, then says that it is done.
     Work(Vec<String>),
+    /// Runs these shell commands, one for each request, then answers with this status.
+    WorkThen(Vec<String>, Refusal),
     /// Answers every request with this status.
     Refuse(Refusal),
     /// Lets the program run this command, then answers no more.

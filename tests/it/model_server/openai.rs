@@ -13,6 +13,10 @@ pub(super) fn answer(script: &Script, body: &Value) -> Answer {
             Some(command) => response(done, &call(done, command)),
             None => response(done, &said()),
         }),
+        Script::WorkThen(commands, refusal) => match commands.get(done) {
+            Some(command) => Answer::Events(response(done, &call(done, command))),
+            None => refuse(*refusal),
+        },
         Script::Hang(command) if done == 0 => Answer::Events(response(done, &call(done, command))),
         Script::Hang(_) => Answer::Nothing,
         Script::Die => Answer::Half(vec![response(done, &said()).remove(0)]),
