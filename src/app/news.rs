@@ -3,7 +3,7 @@
 
 use super::Here;
 use super::policy::overtaken;
-use crate::base::words::count;
+use crate::base::words::{count, word};
 use crate::model::digest::Digest;
 use crate::model::ids::{Fingerprint, TaskId};
 use crate::model::reduction::{Reduction, Why};
@@ -72,8 +72,9 @@ pub(super) fn tell_of_lost(here: &Here, store: &Store) {
         .collect();
     let documents: Vec<_> = documents.into_iter().collect();
     here.notices.say(&format!(
-        "{} that you signed, or your machine, counts no more ({}{more}). Where that is honest work, an admin who has it lets it count: `hangar policy adopt {}`",
+        "{} that you or your machine signed {} no more ({}{more}). Where that is honest work, an admin who has it lets it count: `hangar policy adopt {}`",
         count(lost.len(), "document", "documents"),
+        word(lost.len(), "counts", "count"),
         described.join("; "),
         documents.join(" ")
     ));
