@@ -206,11 +206,12 @@ pub fn sync(here: &Here, remote: Option<&str>, prefix: Option<Prefix>) -> Result
         .versions()
         .map(|one| one.reference.digest)
         .collect();
+    let before = store.policy.newest().reference.version;
     let (store, mut report) = sync::sync(store, &wanted)?;
     if restored {
         report.fetched.insert(policy);
     }
-    tell_of_compromise(here, &store);
+    tell_of_compromise(here, &store, before);
     tell_of_other(here, &report);
     tell_news(here, &store, &report);
     let absent = std::mem::take(&mut report.absent);
@@ -259,18 +260,21 @@ fn open_or_restore(here: &Here, remote: Option<&str>) -> Result<(Store, String, 
     }
 }
 
-/// Who signs with a key that was declared compromised is told what that means and what to do.
-fn tell_of_compromise(here: &Here, store: &Store) {
+/// Who signs with a key that was declared compromised is told what that means and what to do: when it came,
+/// after version `before`, and as long as no other key of theirs counts here.
+fn tell_of_compromise(here: &Here, store: &Store, before: u64) {
     let Ok(found) = here.keys(Some(&store.repo)) else {
         return;
     };
+    let is_helped = matches!(here.known_actor(store), Ok(Some(_)));
     let newest = store.policy.newest();
     let entries = newest.members.reduced.iter();
     let lost = entries
         .filter(|entry| entry.how == Why::Compromised && newest.holder(&entry.key).is_none());
     for entry in lost {
         let mut own = found.candidates.iter();
-        if own.any(|candidate| candidate.public.fingerprint() == entry.key) {
+        let is_told = is_helped && entry.since <= before;
+        if !is_told && own.any(|candidate| candidate.public.fingerprint() == entry.key) {
             here.notices.say(&format!(
                 "your key {} was declared compromised in version {} of the policy: nothing new that it signs counts, and of what it signed before only what an admin listed. Use it no more: make another (`hangar key new`, then `git config user.signingKey FILE`), have `hangar init` print the line by which an admin adds it, and ask for `hangar policy adopt` where honest documents of yours do not count",
                 entry.key, entry.since
@@ -315,7 +319,7 @@ pub fn fresh(here: &Here) -> Result<Store, Error> {
 
 /// The same for a store that is open.
 pub fn refresh(here: &Here, store: Store) -> Result<Store, Error> {
-    let Some(remote) = partner(here, &store)? else {
+    let Some(remote) = partner(here, &store)?.filter(|_| !here.offline) else {
         return Ok(store);
     };
     match exchange(here, store, &remote, false) {
@@ -337,6 +341,13 @@ pub fn publish(here: &Here) -> Result<(), Error> {
     let Some(remote) = partner(here, &store)? else {
         return Ok(());
     };
+    if here.offline {
+        here.notices.say(&format!(
+            "recorded here and not published to `{}`, since --offline was given: `hangar sync` does it",
+            shown_remote(&remote)
+        ));
+        return Ok(());
+    }
     let why = match exchange(here, store, &remote, true) {
         Ok((_, report)) => {
             let barred = report.unpublished.first().map(|name| {
@@ -370,7 +381,7 @@ fn partner(here: &Here, store: &Store) -> Result<Option<String>, Error> {
     // What a remote showed stays when it is removed; an address needs no remote.
     let is_name = remote.chars().all(|c| !matches!(c, '/' | ':'));
     let is_gone = is_name && !store.repo.remote_names().contains(&remote);
-    if here.offline || is_gone || store.repo.read_ref(&known)?.is_none() {
+    if is_gone || store.repo.read_ref(&known)?.is_none() {
         return Ok(None);
     }
     Ok(Some(remote))

@@ -289,7 +289,7 @@ fn who_may_not_sign_a_version_that_waits_is_told_so() {
 }
 
 #[test]
-fn whose_key_was_declared_compromised_is_told_at_each_sync() {
+fn whose_key_was_declared_compromised_is_told_until_another_one_counts() {
     let parted = Parted::new();
     let told = |ran: &Ran| ran.stderr.matches("was declared compromised").count();
     assert_eq!(told(&parted.bob(&["sync"])), 0);
@@ -300,6 +300,17 @@ fn whose_key_was_declared_compromised_is_told_at_each_sync() {
     assert!(ran.stderr.contains("hangar key new"), "{ran}");
     // Nobody else is.
     assert_eq!(told(&parted.alice(&["sync"])), 0);
+    // And nobody any more who did what it says.
+    assert_eq!(told(&parted.bob(&["sync"])), 1);
+    parted.bob(&["key", "new"]).success();
+    let new = parted.team.bob.home().join(".ssh/id_ed25519_hangar.pub");
+    let new = std::fs::read_to_string(new).unwrap();
+    parted.policy(&["add", "bob", "--key", new.trim()]);
+    parted.alice(&["sync"]).success();
+    for _ in 0..2 {
+        let ran = parted.bob(&["sync"]);
+        assert_eq!(told(&ran), 0, "{ran}");
+    }
 }
 
 #[test]

@@ -325,6 +325,12 @@ fn commands_that_decide_publish_and_those_that_show_fetch() {
     fs::rename(hub.env.root().join("away"), &hub.bare).unwrap();
     hub.sync(&first).success();
     says(verify(&[]), 3);
+    // Who asked for that is told what is left to do.
+    let key = hub.env.add_key("erin");
+    let add = ["--offline", "policy", "add", "erin", "--key", &key];
+    let ran = hub.env.hangar(&first, &add).success();
+    let left = "not published to `origin`, since --offline was given";
+    assert!(ran.stderr.contains(left), "{ran}");
 }
 
 #[test]
