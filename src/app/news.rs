@@ -72,7 +72,7 @@ pub(super) fn tell_of_lost(here: &Here, store: &Store) {
         .collect();
     let documents: Vec<_> = documents.into_iter().collect();
     here.notices.say(&format!(
-        "{} that you or your machine signed {} no more ({}{more}). Where that is honest work, an admin who has it lets it count: `hangar policy adopt {}`",
+        "{} that you signed, or your machine, {} no more ({}{more}). Where that is honest work, an admin who has it lets it count: `hangar policy adopt {}`",
         count(lost.len(), "document", "documents"),
         word(lost.len(), "counts", "count"),
         described.join("; "),
