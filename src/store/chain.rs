@@ -85,10 +85,15 @@ impl Folder {
         let right = |name: &str, kind: EntryKind, id: ObjectId| {
             Ok::<_, Error>(match kind {
                 EntryKind::Tree => tree == Some(id),
-                EntryKind::Blob => {
-                    let digest = Digest::of(&repo.read_blob(id, MAX_FILE)?);
-                    named.contains(&digest) || digest.hex() == name
-                }
+                EntryKind::Blob => match repo.read_blob(id, MAX_FILE) {
+                    Ok(bytes) => {
+                        let digest = Digest::of(&bytes);
+                        named.contains(&digest) || digest.hex() == name
+                    }
+                    // Nothing that a document names is so large: it keeps nothing else from being read.
+                    Err(git::Error::TooLarge { .. }) => false,
+                    Err(error) => return Err(error.into()),
+                },
                 _ => false,
             })
         };
