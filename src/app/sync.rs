@@ -138,7 +138,7 @@ pub struct EmptyView {
 /// Something that has no effect here.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NotAppliedView {
-    /// `ref`, `pending`, `quarantined` or `refused`.
+    /// `ref`, `locked`, `pending`, `quarantined` or `refused`.
     pub kind: NotAppliedKind,
     /// The ref, where a whole ref was left.
     #[serde(rename = "ref", skip_serializing_if = "Option::is_none")]
@@ -175,6 +175,8 @@ impl NotAppliedView {
 pub enum NotAppliedKind {
     /// A whole ref could not be taken.
     Ref,
+    /// A ref whose file is locked in this clone.
+    Locked,
     /// It waits for something that is not here.
     Pending,
     /// A document that is not believed.
@@ -350,12 +352,8 @@ pub fn publish(here: &Here) -> Result<(), Error> {
     }
     let why = match exchange(here, store, &remote, true) {
         Ok((_, report)) => {
-            let barred = report.unpublished.first().map(|name| {
-                format!(
-                    "what `{}` has in place of {name} can't be taken",
-                    shown_remote(&remote)
-                )
-            });
+            let barred = report.unpublished.first();
+            let barred = barred.map(|name| report.why_barred(name));
             report.not_pushed.map(|not| not.why).or(barred)
         }
         Err(error) => Some(with_causes(&error)),
@@ -534,6 +532,12 @@ fn not_applied(one: NotApplied) -> NotAppliedView {
     match one {
         NotApplied::Ref { name, why } => NotAppliedView {
             kind: NotAppliedKind::Ref,
+            name: Some(name),
+            why,
+            ..none
+        },
+        NotApplied::Locked { name, why } => NotAppliedView {
+            kind: NotAppliedKind::Locked,
             name: Some(name),
             why,
             ..none

@@ -47,7 +47,7 @@ pub use objects::{Commit, CommitDraft, EntryKind, TreeEntry};
 pub use patch::Applied;
 pub use pinned::PinnedPack;
 pub use ref_changes::RefChange;
-pub use ref_moves::RefMove;
+pub use ref_moves::{RefMove, Stayed};
 pub use refs::{Expected, check_ref_name};
 pub use rejected::Rejected;
 pub use remote::{Lease, PushOutcome, answers_anyone, shown as shown_remote};

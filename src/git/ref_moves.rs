@@ -25,16 +25,25 @@ pub struct RefMove {
     pub new: ObjectId,
 }
 
+/// Those that stayed as they are.
+#[derive(Debug, Default)]
+pub struct Stayed {
+    /// They are elsewhere than expected.
+    pub elsewhere: BTreeSet<String>,
+    /// Their lock was held all the time; each with [`Error::Busy`].
+    pub locked: Vec<(String, Error)>,
+}
+
 /// One that was not decided yet.
 type Open<'a> = (FullName, &'a RefMove);
 
 impl Repository {
-    /// Moves each of these refs that is where the caller expects it, and gives the names of the others,
-    /// which stay as they are. No name stands twice. Waits a few seconds for a lock.
+    /// Moves each of these refs that is where the caller expects it and that nobody holds the lock of, and
+    /// gives the others, which stay as they are. No name stands twice. Waits a few seconds for a lock.
     ///
     /// The objects and everything written through this value are on disk before a ref names them; the
     /// refs themselves are on disk when this returns.
-    pub fn move_refs(&self, moves: &[RefMove], message: &str) -> Result<BTreeSet<String>, Error> {
+    pub fn move_refs(&self, moves: &[RefMove], message: &str) -> Result<Stayed, Error> {
         let mut open: Vec<Open<'_>> = Vec::with_capacity(moves.len());
         for one in moves {
             if !self.has_object(one.new) {
@@ -42,8 +51,8 @@ impl Repository {
             }
             open.push((full_name(&one.name)?, one));
         }
-        let mut lost = BTreeSet::new();
-        self.leave_out_lost(&mut open, &mut lost)?;
+        let mut stayed = Stayed::default();
+        self.leave_out_lost(&mut open, &mut stayed.elsewhere)?;
         for (_, one) in open
             .iter()
             .filter(|(_, one)| one.expected == Expected::Absent)
@@ -58,12 +67,35 @@ impl Repository {
                 Ok(()) => break,
                 Err(Failure::Final(error)) => return Err(error),
                 Err(Failure::Locked) if patience.wait(self) => {}
-                Err(Failure::Locked) => return Err(self.busy(&names(&open))),
+                Err(Failure::Locked) => {
+                    self.leave_out_held(&mut open, &mut stayed.locked)?;
+                    patience = Patience::default();
+                }
             }
             // Somebody moved one of them, or holds its lock.
-            self.leave_out_lost(&mut open, &mut lost)?;
+            self.leave_out_lost(&mut open, &mut stayed.elsewhere)?;
         }
-        Ok(lost)
+        Ok(stayed)
+    }
+
+    /// Takes those out whose lock somebody holds. An error where it is another lock that keeps all of them.
+    fn leave_out_held(
+        &self,
+        open: &mut Vec<Open<'_>>,
+        locked: &mut Vec<(String, Error)>,
+    ) -> Result<(), Error> {
+        let before = open.len();
+        open.retain(|(name, one)| {
+            let is_free = self.held(&[name]).is_none();
+            if !is_free {
+                locked.push((one.name.clone(), self.busy(&[name])));
+            }
+            is_free
+        });
+        if open.len() == before {
+            return Err(self.busy(&names(open)));
+        }
+        Ok(())
     }
 
     /// Takes those out that are elsewhere than expected.

@@ -1,8 +1,10 @@
 //! Several processes of one clone that sync at once.
 
-use super::common::hub::Hub;
-use super::common::write;
+use super::cli_help::validate;
+use super::common::hub::{Hub, task_ref};
+use super::common::{Ran, write};
 use std::fs;
+use std::path::Path;
 use std::time::Duration;
 
 #[test]
@@ -12,17 +14,18 @@ fn a_ref_that_another_sync_of_this_clone_holds_is_waited_for_and_is_no_junk_of_t
     hub.sync(&first).success();
     let second = hub.clone("second");
     hub.edit(&first, &task, "New");
+    let other = hub.task(&first, "Other");
     hub.sync(&first).success();
     let lock = format!(".git/refs/hangar-remote/origin/tasks/{task}.lock");
     let lock = second.join(lock);
     write(&lock, "");
     // One that somebody left is named with its place here, and nothing is said against the remote.
-    let held = hub.env.hangar(&second, &["sync"]).exits(5);
-    assert!(
-        held.stderr.contains("is locked by another process"),
-        "{held}"
-    );
-    assert!(held.stderr.contains("run the command again"), "{held}");
+    // The others come and go.
+    let own = hub.task(&second, "Own");
+    let held = hub.env.hangar(&second, &["sync"]).exits(1);
+    names_lock(&held, &lock);
+    assert_eq!(hub.show(&second, &other)["title"], "Other");
+    assert!(hub.refs(&hub.bare).contains(&own), "{held}");
     let inbox = hub.env.hangar(&second, &["inbox"]).success();
     for ran in [&held, &inbox] {
         let all = format!("{}{}", ran.stdout, ran.stderr);
@@ -37,6 +40,45 @@ fn a_ref_that_another_sync_of_this_clone_holds_is_waited_for_and_is_no_junk_of_t
     hub.sync(&second).success();
     free.join().unwrap();
     assert_eq!(hub.show(&second, &task)["title"], "New");
+}
+
+#[track_caller]
+fn names_lock(ran: &Ran, lock: &Path) {
+    let flat = ran.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(flat.contains("is locked by another process"), "{ran}");
+    assert!(flat.contains(lock.to_str().unwrap()), "{ran}");
+    assert!(
+        flat.contains("take it away, then run `hangar sync` again"),
+        "{ran}"
+    );
+    assert!(!flat.contains("--delete"), "{ran}");
+}
+
+#[test]
+fn a_ref_here_that_stays_locked_keeps_no_other_back_and_is_named() {
+    let (hub, first) = Hub::new();
+    let task = hub.task(&first, "Shared");
+    hub.sync(&first).success();
+    let second = hub.clone("second");
+    let other = hub.task(&first, "Other");
+    hub.edit(&first, &task, "New");
+    hub.sync(&first).success();
+    hub.edit(&second, &task, "Here too");
+    let lock = second.join(format!(".git/{}.lock", task_ref(&task)));
+    write(&lock, "");
+    for _ in 0..2 {
+        let held = hub.env.hangar(&second, &["sync"]).exits(1);
+        names_lock(&held, &lock);
+    }
+    let report = hub.sync(&second).exits(1).json();
+    validate("sync", &report);
+    assert_eq!(report["not_applied"][0]["kind"], "locked", "{report}");
+    assert_eq!(report["unpublished"], serde_json::json!([task_ref(&task)]));
+    assert_eq!(hub.show(&second, &other)["title"], "Other");
+    fs::remove_file(lock).unwrap();
+    hub.sync(&second).success();
+    hub.sync(&first).success();
+    assert_eq!(hub.refs(&first), hub.refs(&second));
 }
 
 #[test]

@@ -70,7 +70,11 @@ pub(super) fn in_passing(here: &Here, store: &Store, report: &Report) {
         let place = place.map(|task| format!("task {}", task.short()));
         let place = place.or_else(|| one.name.clone()).unwrap_or_default();
         // A command that fetches and publishes meets it twice.
-        let text = format!("without effect here: {place}: {}", one.why);
+        let what = match one.kind {
+            NotAppliedKind::Locked => "left as it was",
+            _ => "without effect here",
+        };
+        let text = format!("{what}: {place}: {}", one.why);
         here.notices.once(&text, &text);
     }
     told::tell(&store.repo.hangar_dir(), named.iter().filter_map(key));
@@ -124,7 +128,7 @@ fn holds(store: &Store, one: &NotAppliedView) -> bool {
         }),
         NotAppliedKind::Quarantined => faults.iter().any(|fault| Some(fault.commit) == one.commit),
         NotAppliedKind::Pending => one.commit.is_some_and(|one| history.pending.contains(&one)),
-        NotAppliedKind::Ref => false,
+        NotAppliedKind::Ref | NotAppliedKind::Locked => false,
     }
 }
 

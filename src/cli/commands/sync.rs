@@ -29,7 +29,7 @@ Examples:
 ///
 /// Exit 1 when something that came has no effect here (each is named; a refused change once, and so is what
 /// can't be taken of a name that nothing here has; what other commands that fetched had no room to name is
-/// named here), or a move to another prefix was not done as a whole; 7 when the remote could not be reached or
+/// named here), a ref is locked in this clone, or a move to another prefix was not done as a whole; 7 when the remote could not be reached or
 /// written to, 4 while rival versions of the policy are undecided.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
@@ -117,8 +117,8 @@ fn text(view: &SyncView) -> String {
     lines.extend(moved(view));
     if let Some(why) = &view.not_pushed {
         lines.extend(not_pushed(view, why));
-    } else if let Some(name) = view.unpublished.first() {
-        lines.extend(barred(view, name));
+    } else if !view.unpublished.is_empty() {
+        lines.extend(barred(view));
     }
     if lines.is_empty() {
         lines.push(format!("up to date with {}", escape::line(&view.remote)));
@@ -169,8 +169,17 @@ fn moved(view: &SyncView) -> Vec<String> {
     [moved, stayed, not].into_iter().flatten().collect()
 }
 
-/// What is not pushed because something that may be signed stands in the place of `name`.
-fn barred(view: &SyncView, name: &str) -> Vec<String> {
+/// What is not pushed because something that may be signed stands in its place, or it is locked here.
+fn barred(view: &SyncView) -> Vec<String> {
+    let is_locked = |name: &&String| {
+        let mut locked = view.not_applied.iter();
+        locked.any(|one| one.kind == NotAppliedKind::Locked && one.name.as_ref() == Some(*name))
+    };
+    let mut names = view.unpublished.iter();
+    let Some(name) = names.find(|name| !is_locked(name)) else {
+        let why = format!("what {} has of it was not taken, see above", view.remote);
+        return not_pushed(view, &why);
+    };
     let why = format!("what {} has in place of it can't be taken", view.remote);
     let mut lines = not_pushed(view, &why);
     lines.extend(ways_out(view, name, true));
@@ -258,7 +267,7 @@ const SHOWN: usize = 10;
 
 fn not_applied(one: &NotAppliedView) -> String {
     let word = match one.kind {
-        NotAppliedKind::Ref => "not taken",
+        NotAppliedKind::Ref | NotAppliedKind::Locked => "not taken",
         NotAppliedKind::Pending => "pending",
         NotAppliedKind::Quarantined => "not believed",
         NotAppliedKind::Refused => "no effect",

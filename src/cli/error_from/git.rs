@@ -42,8 +42,9 @@ impl From<Error> for CliError {
             Error::Conflict { .. } => {
                 Self::of(ExitStatus::Held, error).hint("run the command again")
             }
-            Error::Busy { .. } => Self::of(ExitStatus::Held, error)
-                .hint("run the command again when the other process has ended"),
+            Error::Busy { .. } => Self::of(ExitStatus::Held, error).hint(
+                "run the command again when the other process has ended; where no git and no hangar runs in this clone, a stopped one left that file: take it away",
+            ),
             Error::NameTaken {
                 ref name,
                 ref other,

@@ -36,9 +36,13 @@ pub(super) fn take(
     };
     if Some(target) != sides.here {
         let expected = Expected::from(sides.here);
-        store
-            .repo
-            .update_ref(name, expected, Some(target), "sync")?;
+        match store.repo.update_ref(name, expected, Some(target), "sync") {
+            Err(busy @ git::Error::Busy { .. }) => {
+                report.locked(name, &busy);
+                return Ok(BTreeSet::new());
+            }
+            moved => moved?,
+        }
         high_water::note(&store.repo, name, target);
         let done = if target == there {
             &mut report.fetched
@@ -130,7 +134,10 @@ pub(super) fn settle(
         for (name, head) in refs {
             let own = store.layout.own(&name).unwrap_or_default();
             if let Some(kept) = archived.get(own) {
-                bring_up(store, &name, head, *kept)?;
+                match bring_up(store, &name, head, *kept) {
+                    Err(Error::Git(busy @ git::Error::Busy { .. })) => report.locked(&name, &busy),
+                    done => done?,
+                }
             }
         }
         if !decided {

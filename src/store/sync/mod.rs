@@ -101,7 +101,7 @@ fn rounds(store: Store, wanted: &Wanted<'_>) -> Result<(Store, Report), Error> {
             pushed = match unpublished.find(|name| refused.is_none() || report.leaves(name)) {
                 // What stands in its place would stay, and both places would count for a while.
                 Some(name) => {
-                    let why = format!("what the remote has in place of {name} can't be taken");
+                    let why = report.why_barred(name);
                     report.not_moved = (there.prefix != to).then_some(why);
                     pushed
                 }
@@ -143,9 +143,11 @@ fn rounds(store: Store, wanted: &Wanted<'_>) -> Result<(Store, Report), Error> {
 const TRIES: u32 = 8;
 
 /// Takes what the remote has, as it was listed. Where another sync of this clone was faster, or the remote has
-/// gone on meanwhile, it is listed anew: that says nothing about what lies there.
+/// gone on meanwhile, it is listed anew: that says nothing about what lies there. A ref that stays locked
+/// is left in the end, and keeps no other back but where it is the policy.
 fn take(store: &Store, wanted: &Wanted<'_>, report: &mut Report) -> Result<(Store, There), Error> {
     for round in 0.. {
+        report.leaves_locked = round >= TRIES;
         let there = there::list(store, wanted)?;
         match pull::pull(store, wanted, &there, report) {
             Err(error) if is_overtaken(&error) && round < TRIES => pause(round),

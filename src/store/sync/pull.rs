@@ -186,9 +186,12 @@ fn as_taken(
 fn forget(store: &Store, place: &str, name: &str, before: ObjectId) -> Result<(), Error> {
     let own = store.layout.own(name).unwrap_or_default();
     let shown = format!("{place}{own}");
-    Ok(store
-        .repo
-        .update_ref(&shown, Expected::At(before), None, "archive")?)
+    let (expected, why) = (Expected::At(before), "archive");
+    match store.repo.update_ref(&shown, expected, None, why) {
+        // The next sync comes by here again.
+        Err(git::Error::Busy { .. }) => Ok(()),
+        result => Ok(result?),
+    }
 }
 
 /// A ref that is not the same in both places, by its name here.
@@ -211,7 +214,7 @@ fn fetch(
     if new.len() > MANY && ours {
         match fetch_all(store, wanted, from) {
             Ok(()) => return Ok(()),
-            Err(error) if is_overtaken(&error) => return Err(error),
+            Err(error) if is_overtaken(&error) && !is_left(report, &error) => return Err(error),
             Err(_) => {}
         }
     }
@@ -258,7 +261,8 @@ fn fetch_some(
     };
     let error = Error::from(error);
     // Another sync of this clone was at the refs here: nothing was read that could speak against the remote.
-    if is_overtaken(&error) {
+    let is_left = is_left(report, &error);
+    if is_overtaken(&error) && !is_left {
         return Err(error);
     }
     // A remote that is away fails here.
@@ -273,15 +277,25 @@ fn fetch_some(
         if !shown.contains_key(*name) {
             return Err(Error::LostRace(there.name(store, name)));
         }
-        if report.not_applied.len() > MAX_REFUSED {
+        // Everything rests on the policy.
+        let is_policy = *name == store.layout.policy();
+        if report.not_applied.len() > MAX_REFUSED || (is_left && is_policy) {
             return Err(error);
         }
-        report.not_taken(name, &error);
+        match &error {
+            Error::Git(busy @ git::Error::Busy { .. }) => report.locked(name, busy),
+            error => report.not_taken(name, error),
+        }
         return Ok(());
     }
     let (one, two) = names.split_at(names.len() / 2);
     fetch_some(store, wanted, from, one, report)?;
     fetch_some(store, wanted, from, two, report)
+}
+
+/// Whether it is a lock that was waited for long enough.
+fn is_left(report: &Report, error: &Error) -> bool {
+    report.leaves_locked && matches!(error, Error::Git(git::Error::Busy { .. }))
 }
 
 /// The same store after the git program changed objects and refs.

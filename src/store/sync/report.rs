@@ -2,7 +2,7 @@
 
 use super::plan::Loss;
 use super::tracking;
-use crate::git::RemoteTrouble;
+use crate::git::{self, RemoteTrouble};
 use crate::model::digest::Digest;
 use crate::model::ids::TaskId;
 use crate::model::object_id::ObjectId;
@@ -52,6 +52,8 @@ pub struct Report {
     pub not_pushed: Option<NotPushed>,
     /// What the remote lacks therefore.
     pub unpublished: BTreeSet<String>,
+    /// Whether refs that are locked here are left by now, and no longer waited for.
+    pub(super) leaves_locked: bool,
 }
 
 /// Why a push did not succeed.
@@ -83,6 +85,13 @@ pub enum NotApplied {
         /// Its name.
         name: String,
         /// Why.
+        why: String,
+    },
+    /// A ref whose file is locked in this clone. That says nothing about what the remote has.
+    Locked {
+        /// Its name.
+        name: String,
+        /// By which file, and what to do.
         why: String,
     },
     /// A ref of a task that is not here yet.
@@ -130,7 +139,9 @@ impl NotApplied {
     /// The ref, where a whole one was left.
     pub fn ref_name(&self) -> Option<&str> {
         match self {
-            Self::Ref { name, .. } | Self::Pending { name } => Some(name),
+            Self::Ref { name, .. } | Self::Locked { name, .. } | Self::Pending { name } => {
+                Some(name)
+            }
             _ => None,
         }
     }
@@ -153,8 +164,34 @@ impl Report {
 
     /// A round looks at everything that is not applied anew.
     pub(super) fn begin_round(&mut self) {
-        self.not_applied
-            .retain(|one| !matches!(one, NotApplied::Ref { .. } | NotApplied::Pending { .. }));
+        self.not_applied.retain(|one| one.ref_name().is_none());
+    }
+
+    /// A ref that stays as it was since its file is locked here, and by what.
+    pub(super) fn locked(&mut self, name: &str, busy: &git::Error) {
+        self.not_applied.push(NotApplied::Locked {
+            name: name.to_owned(),
+            why: format!(
+                "{busy}; where no git and no hangar runs in this clone, a stopped one left that file: take it away, then run `hangar sync` again"
+            ),
+        });
+    }
+
+    /// Whether a ref of the remote is left as it is only because its file is locked here.
+    pub fn is_locked(&self, name: &str) -> bool {
+        let mut all = self.not_applied.iter();
+        all.any(|one| matches!(one, NotApplied::Locked { name: own, .. } if own == name))
+    }
+
+    /// Why this ref could not be pushed although the remote refused nothing.
+    pub fn why_barred(&self, name: &str) -> String {
+        let remote = git::shown_remote(&self.remote);
+        if self.is_locked(name) {
+            return format!(
+                "{name} is locked in this clone, so what {remote} has of it was not taken"
+            );
+        }
+        format!("what {remote} has in place of {name} can't be taken")
     }
 
     /// A ref that stays as it was here, and why.
@@ -183,6 +220,8 @@ impl Report {
         let place = tracking(&self.remote);
         for one in std::mem::take(&mut self.not_applied) {
             let own = match one.ref_name() {
+                // It is not known what the remote has.
+                _ if matches!(one, NotApplied::Locked { .. }) => None,
                 Some(name) if store.repo.read_ref(name)?.is_none() => store.layout.own(name),
                 _ => None,
             };

@@ -258,7 +258,13 @@ fn advance<'a>(
         expected: Expected::from(wish.sides.here),
         new: wish.target,
     });
-    let lost = store.repo.move_refs(&moves.collect::<Vec<_>>(), "sync")?;
+    let moves: Vec<_> = moves.collect();
+    let stayed = store.repo.move_refs(&moves, "sync")?;
+    let mut lost = stayed.elsewhere;
+    for (name, busy) in stayed.locked {
+        report.locked(&name, &busy);
+        lost.insert(name);
+    }
     let mut moved = wishes;
     moved.retain(|wish| !lost.contains(wish.name));
     let marks = moved.iter().map(|wish| (wish.name, wish.target));

@@ -302,7 +302,7 @@ fn many_refs_move_together_each_for_itself() {
         let (sample, ids) = sample_with_blobs(3);
         let repository = sample.open();
         let all = |expected, new| repository.move_refs(&moves(count, expected, new), "test");
-        assert!(all(Expected::Absent, ids[0]).unwrap().is_empty());
+        assert!(all(Expected::Absent, ids[0]).unwrap().elsewhere.is_empty());
         sample.git(&["pack-refs", "--all", "--prune"]);
         // Others moved one, deleted one, and made one that is the same as ours will be.
         let other = sample.open();
@@ -313,7 +313,7 @@ fn many_refs_move_together_each_for_itself() {
         swap(1, Expected::At(ids[0]), Some(ids[2]));
         swap(2, Expected::At(ids[0]), None);
         swap(3, Expected::At(ids[0]), Some(ids[1]));
-        let lost = all(Expected::At(ids[0]), ids[1]).unwrap();
+        let lost = all(Expected::At(ids[0]), ids[1]).unwrap().elsewhere;
         let names = |all: &[usize]| all.iter().map(|at| format!("{NAME}{at:03}")).collect();
         assert_eq!(lost, names(&[1, 2, 3]));
         let now = repository.list_refs("refs/hangar/").unwrap();
@@ -323,11 +323,12 @@ fn many_refs_move_together_each_for_itself() {
             assert_eq!(id, if moved { ids[1] } else { ids[2] }, "{name}");
         }
         assert_eq!(
-            all(Expected::Absent, ids[2]).unwrap().len(),
+            all(Expected::Absent, ids[2]).unwrap().elsewhere.len(),
             count - 1,
             "only the deleted one is free"
         );
-        assert_eq!(all(Expected::At(ids[2]), ids[0]).unwrap().len(), count - 2);
+        let lost = all(Expected::At(ids[2]), ids[0]).unwrap().elsewhere;
+        assert_eq!(lost.len(), count - 2);
         assert!(!sample.dir().join(".git/hangar/refs.held").exists());
         super::fsck(&sample.dir());
     }
@@ -346,7 +347,8 @@ fn many_refs_move_together_each_for_itself() {
     let error = repository.move_refs(&moves, "").unwrap_err();
     assert!(matches!(error, Error::NameTaken { .. }), "{error}");
     assert_eq!(repository.list_refs("refs/hangar/").unwrap().len(), 1);
-    assert!(repository.move_refs(&[], "").unwrap().is_empty());
+    let none = repository.move_refs(&[], "").unwrap();
+    assert!(none.elsewhere.is_empty() && none.locked.is_empty());
 }
 
 /// The git program holds the lock of one ref and moves it while a batch waits.
@@ -372,7 +374,7 @@ fn a_ref_that_moves_under_a_batch_keeps_no_other_back() {
             thread::yield_now();
         }
         fs::rename(&lock, sample.dir().join(".git").join(&moved)).unwrap();
-        let lost = update.join().unwrap().unwrap();
+        let lost = update.join().unwrap().unwrap().elsewhere;
         assert!(lost.len() == 1 && lost.contains(&moved), "{lost:?}");
     });
     for (name, id) in repository.list_refs("refs/hangar/").unwrap() {
@@ -393,8 +395,8 @@ fn batches_that_meet_lose_no_update() {
                 let (dir, ids, all) = (&dir, &ids, &all);
                 scope.spawn(move || {
                     let repository = Repository::discover(dir).unwrap();
-                    let lost = repository.move_refs(&all(ids[writer]), "").unwrap();
-                    40 - lost.len()
+                    let stayed = repository.move_refs(&all(ids[writer]), "").unwrap();
+                    40 - stayed.elsewhere.len()
                 })
             })
             .collect();
