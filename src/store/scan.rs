@@ -51,6 +51,15 @@ impl TaskRefs {
     }
 }
 
+/// Archived tasks, and archives that can't be read, each with the reason.
+#[derive(Debug, Default)]
+pub struct ArchivedListing {
+    /// Tasks with all of their refs.
+    pub tasks: Vec<TaskRefs>,
+    /// Archives that can't be read.
+    pub damaged: Vec<(String, Error)>,
+}
+
 impl Store {
     /// Every live task with all of its live refs, by id: a few listings of refs, however many tasks there are.
     pub fn listing(&self) -> Result<Vec<TaskRefs>, Error> {
@@ -77,10 +86,23 @@ impl Store {
         Ok(tasks)
     }
 
-    /// Every archived task with all of its refs: a few small objects for each.
-    pub fn archived_listing(&self) -> Result<Vec<TaskRefs>, Error> {
-        let tasks = self.archived_tasks("")?.into_iter();
-        tasks.map(|(id, tip)| self.refs_of(&id, tip)).collect()
+    /// Every archived task with all of its refs: a few small objects for each. An archive that can't be
+    /// read keeps no other from being listed: it comes with the reason.
+    pub fn archived_listing(&self) -> Result<ArchivedListing, Error> {
+        let mut found = ArchivedListing::default();
+        for (name, head) in self.repo.list_refs(&self.layout.archives())? {
+            let tasks = self.tasks_of_archive(&name, head, "");
+            let refs = tasks.and_then(|tasks| {
+                let refs = tasks.iter().map(|(id, tip)| self.refs_of(id, *tip));
+                refs.collect::<Result<Vec<_>, _>>()
+            });
+            match refs {
+                Ok(refs) => found.tasks.extend(refs),
+                Err(error) if error.is_of_documents() => found.damaged.push((name, error)),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(found)
     }
 
     /// The refs of one task whose events end at `tip`.

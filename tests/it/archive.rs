@@ -1,5 +1,6 @@
 //! Ended tasks go to the archive and are found there; clones that share them agree.
 
+use super::cli_help::validate;
 use super::common::hub::Hub;
 use super::common::write;
 use super::hooks::{path, said, server};
@@ -525,4 +526,38 @@ fn a_sync_archives_what_is_due_by_the_policy() {
     assert!(!refs(&hub, &first).contains(&format!("tasks/{id}")));
     assert!(!refs(&hub, &hub.bare).contains(&format!("tasks/{id}")));
     assert_eq!(hub.show(&first, &id)["title"], "Over");
+}
+
+/// A commit of the archive is lost: its tasks are missing, that is said, and the others are listed.
+#[test]
+fn one_archive_that_can_not_be_read_keeps_no_other_from_being_listed() {
+    let (hub, dir) = Hub::new();
+    let (mut one, mut two) = (ended(&hub, &dir, "One"), ended(&hub, &dir, "Two"));
+    while one[..1] == two[..1] {
+        two = ended(&hub, &dir, "Two");
+    }
+    for (id, object) in [(&mut one, ""), (&mut two, "^{tree}")] {
+        archive(&hub, &dir, &[id]);
+        let name = format!("refs/hangar/archive/{}", &id[..1]);
+        let lost = format!("{name}{object}");
+        let object = hub.env.git(&dir, &["rev-parse", &lost]);
+        let file = dir.join(format!(".git/objects/{}/{}", &object[..2], &object[2..]));
+        let away = dir.join("away");
+        std::fs::rename(&file, &away).unwrap();
+        let list = ["task", "list", "--archived"];
+        let view = hub.env.json(&dir, &list);
+        validate("task-list", &view);
+        assert_eq!(view["damaged"][0]["ref"], name.as_str(), "{view}");
+        let other = view["tasks"].as_array().unwrap().iter();
+        assert!(
+            other.clone().all(|task| task["id"] != id.as_str()),
+            "{view}"
+        );
+        let ran = hub.env.hangar(&dir, &list).success();
+        assert!(ran.stderr.contains(&name), "{ran}");
+        std::fs::rename(&away, &file).unwrap();
+    }
+    let view = hub.env.json(&dir, &["task", "list", "--archived"]);
+    assert_eq!(view.get("damaged"), None, "{view}");
+    assert_eq!(view["tasks"].as_array().unwrap().len(), 2, "{view}");
 }

@@ -83,6 +83,9 @@ pub struct TaskList {
     /// Refs whose task can't be read, each with the reason. Never hidden.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub faults: Vec<ListFault>,
+    /// Archives that can't be read, each with the reason: their tasks are missing here.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub damaged: Vec<RefFault>,
     /// Why the index was not used, or not kept.
     #[serde(skip)]
     pub trouble: Option<String>,
@@ -98,6 +101,16 @@ const fn is_zero(number: &usize) -> bool {
 pub struct ListFault {
     /// Its id.
     pub id: TaskId,
+    /// Why.
+    pub reason: String,
+}
+
+/// A ref that can't be read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct RefFault {
+    /// Its name.
+    #[serde(rename = "ref")]
+    pub name: String,
     /// Why.
     pub reason: String,
 }
@@ -151,8 +164,11 @@ pub fn list(
         None
     };
     let mut all = row::rows(&store, filter.text.is_some(), tick)?;
+    let mut damaged = Vec::new();
     if filter.archived {
-        all.rows.extend(row::archived(&store, tick)?);
+        let archived = row::archived(&store, tick)?;
+        all.rows.extend(archived.0);
+        damaged = archived.1;
     }
     let mut tasks = Vec::new();
     let mut faults = Vec::new();
@@ -176,6 +192,7 @@ pub fn list(
         more: count - tasks.len(),
         tasks: tasks.into_iter().map(|task| task.line).collect(),
         faults,
+        damaged,
         trouble: all.trouble,
     })
 }

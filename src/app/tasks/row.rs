@@ -2,7 +2,7 @@
 //!
 //! Must not know filters, order or limits.
 
-use super::list::{ListFault, TaskLine};
+use super::list::{ListFault, RefFault, TaskLine};
 use crate::app::Error;
 use crate::flow::stage;
 use crate::model::ids::{Principal, TaskId};
@@ -108,13 +108,20 @@ pub(super) fn rows(
     index::rows(store, &refs, Source { text, make, tick })
 }
 
-/// A row for every archived task. They do not change, and the index does not know them.
+/// A row for every archived task, and archives that can't be read. They do not change, and the index does
+/// not know them.
 pub(super) fn archived(
     store: &Store,
     tick: &mut dyn FnMut(usize, usize),
-) -> Result<Vec<Row<Listed>>, Error> {
-    let refs = store.archived_listing()?;
-    store.map_all(&refs, make, &mut |done| tick(done, refs.len()))
+) -> Result<(Vec<Row<Listed>>, Vec<RefFault>), Error> {
+    let found = store.archived_listing()?;
+    let of = found.tasks.len();
+    let rows = store.map_all(&found.tasks, make, &mut |done| tick(done, of))?;
+    let fault = |(name, error): (String, store::Error)| RefFault {
+        name,
+        reason: error.to_string(),
+    };
+    Ok((rows, found.damaged.into_iter().map(fault).collect()))
 }
 
 fn make(store: &Store, refs: &TaskRefs) -> Result<Row<Listed>, Error> {

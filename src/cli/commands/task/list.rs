@@ -115,6 +115,12 @@ pub(super) fn run(context: &Context, args: ListArgs) -> Result<ExitStatus, CliEr
         let (id, reason) = (fault.id.short(), escape::line(&fault.reason));
         printer.warn(format!("task {id} can't be read: {reason}"));
     }
+    for fault in &list.damaged {
+        let reason = escape::line(&fault.reason);
+        printer.warn(format!(
+            "{reason}; tasks in this archive are not listed. `git fsck` names every object that is lost; where the remote is whole, a new clone lists them"
+        ));
+    }
     if let Some(trouble) = &list.trouble {
         printer.detail(format!("{}; this cost time only", escape::line(trouble)));
     }
