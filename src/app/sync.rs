@@ -160,12 +160,20 @@ pub struct NotAppliedView {
     /// What it is remembered as when it was named, where that is not by its event.
     #[serde(skip)]
     told_as: Option<String>,
+    /// Whether what the remote has there was looked at and is none of ours.
+    #[serde(skip)]
+    junk: bool,
 }
 
 impl NotAppliedView {
     /// Whether it is a ref of the remote of which there is nothing here.
     pub const fn is_absent(&self) -> bool {
         self.told_as.is_some()
+    }
+
+    /// Whether what the remote has there may be taken away there: it was looked at, and is none of ours.
+    pub const fn may_go(&self) -> bool {
+        self.junk
     }
 }
 
@@ -528,12 +536,14 @@ fn not_applied(one: NotApplied) -> NotAppliedView {
         why: String::new(),
         adopt: None,
         told_as: None,
+        junk: false,
     };
     match one {
-        NotApplied::Ref { name, why } => NotAppliedView {
+        NotApplied::Ref { name, why, junk } => NotAppliedView {
             kind: NotAppliedKind::Ref,
             name: Some(name),
             why,
+            junk,
             ..none
         },
         NotApplied::Locked { name, why } => NotAppliedView {

@@ -155,6 +155,16 @@ pub enum Error {
         /// Why.
         reason: String,
     },
+    /// A task that rests on a version of the policy that came later than the newest here.
+    #[error("{place} rests on version {version} of the policy, and the newest here is {newest}")]
+    NewerPolicy {
+        /// The ref.
+        place: String,
+        /// The version that its documents name.
+        version: u64,
+        /// The newest one that is here.
+        newest: u64,
+    },
     /// What a ref of ours reaches is lost or damaged.
     #[error("{place} can't be read: {source}")]
     Damaged {
@@ -207,7 +217,34 @@ impl Error {
 
     /// Whether it is about what lies on refs, so that another task may well be fine.
     pub const fn is_of_documents(&self) -> bool {
-        matches!(self, Self::Document { .. } | Self::Damaged { .. })
+        matches!(
+            self,
+            Self::Document { .. } | Self::Damaged { .. } | Self::NewerPolicy { .. }
+        )
+    }
+
+    /// Whether it says that what a remote shows is none of ours, so that it may go there. Not where that could
+    /// not be read, or may be honest all the same.
+    pub(super) const fn tells_of_junk(&self) -> bool {
+        use git::Error as Git;
+        let (Self::Git(source) | Self::Damaged { source, .. }) = self else {
+            return !matches!(
+                self,
+                Self::NewerPolicy { .. } | Self::File(_) | Self::LostRace(_)
+            );
+        };
+        !matches!(
+            source,
+            Git::Remote { .. }
+                | Git::Busy { .. }
+                | Git::Conflict { .. }
+                | Git::Gone { .. }
+                | Git::Shallow
+                | Git::File { .. }
+                | Git::Store { .. }
+                | Git::Process(_)
+                | Git::Program { .. }
+        )
     }
 
     /// What is wrong with a version that is only proposed is no doubt about the one in force.

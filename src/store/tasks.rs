@@ -129,14 +129,7 @@ impl Store {
         }
         let (events, commits): (Vec<_>, Vec<_>) = events.into_values().unzip();
         let folded = folded(id, &events.iter().collect::<Vec<_>>(), &mut |_, _, _| ());
-        let task = folded.task.ok_or_else(|| Error::Document {
-            place: self.layout.task(id),
-            reason: faults
-                .first()
-                .map_or("it holds no creation event".into(), |fault| {
-                    fault.doubt.to_string()
-                }),
-        })?;
+        let task = folded.task.ok_or_else(|| self.no_creation(id, &faults))?;
         let mut events: Vec<_> = events.into_iter().map(Some).collect();
         let ordered = folded.order.iter().zip(folded.outcomes);
         let records = ordered.filter_map(|(at, outcome)| {
@@ -159,6 +152,27 @@ impl Store {
             pending,
             tip,
         })
+    }
+
+    /// Why a ref holds no task.
+    fn no_creation(&self, id: &TaskId, faults: &[Fault]) -> Error {
+        let (place, newest) = (self.layout.task(id), self.policy.newest().reference.version);
+        let mut versions = faults.iter().filter_map(|fault| match fault.doubt {
+            Doubt::OtherPolicy(version) => Some(version),
+            _ => None,
+        });
+        if let Some(version) = versions.find(|version| *version > newest) {
+            return Error::NewerPolicy {
+                place,
+                version,
+                newest,
+            };
+        }
+        let reason = faults.first().map(|fault| fault.doubt.to_string());
+        Error::Document {
+            place,
+            reason: reason.unwrap_or_else(|| "it holds no creation event".into()),
+        }
     }
 
     fn read_event(

@@ -247,11 +247,15 @@ fn what_may_be_signed_at_a_name_that_nobody_has_fails_one_sync_of_each_clone() {
                 );
             }
             assert!(
-                again
-                    .stdout
-                    .contains("git push --no-verify origin --delete"),
+                again.stdout.contains(&format!(
+                    "git push --no-verify origin --delete {}",
+                    names[1]
+                )),
                 "{again}"
             );
+            // What waits for its task may be somebody's work.
+            let other = format!("--delete {}", names[0]);
+            assert!(!again.stdout.contains(&other), "{again}");
         }
     }
     // Something else there is news again.
@@ -497,4 +501,55 @@ fn nothing_moves_to_another_prefix_while_a_ref_can_not_be_taken() {
         (&report["moved"], &report["stayed"]),
         (&json!(before.len()), &json!(1))
     );
+}
+
+/// A remote that refuses a task takes what rests on it: nobody is told to take that away there.
+#[test]
+fn what_waits_for_a_task_that_a_remote_refused_is_no_junk() {
+    let scene = Scene::new();
+    let (hub, mine) = (&scene.hub, scene.hub.task(&scene.first, "Mine"));
+    let runs = format!("refs/hangar/runs/{mine}");
+    let tree = scene
+        .hub
+        .tree(&format!("100644 blob {}\trun.toml\n", hub.blob("x")));
+    let run = scene.bare(&["commit-tree", &tree, "-m", "x"]);
+    scene.set(&runs, &run);
+    for _ in 0..2 {
+        let ran = hub.env.hangar(&scene.second, &["sync"]);
+        assert!(ran.stdout.contains(&runs), "{ran}");
+        assert!(ran.stdout.contains("its task is not here"), "{ran}");
+        assert!(!ran.stdout.contains("--delete"), "{ran}");
+    }
+}
+
+/// A server whose policy was put back shows honest tasks that rest on the newer one.
+#[test]
+fn a_task_that_rests_on_a_newer_policy_is_not_taken_for_junk() {
+    let scene = Scene::new();
+    let (hub, first) = (&scene.hub, &scene.first);
+    let edit = ["policy", "edit", "--set", "max_rounds=4"];
+    hub.env.hangar(first, &edit).success();
+    let task = hub.task(first, "Under version 2");
+    hub.sync(first).success();
+    let head = scene.there(POLICY);
+    scene.set(POLICY, &scene.there(&format!("{POLICY}~1")));
+    hub.env
+        .git(hub.env.root(), &["clone", "-q", "hub.git", "third"]);
+    let third = hub.env.root().join("third");
+    hub.env.hangar(&third, &["init", "--yes"]).success();
+    for _ in 0..2 {
+        let ran = hub.env.hangar(&third, &["sync"]);
+        let flat = ran.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+        for words in [
+            "rests on version 2 of the policy, and the newest here is 1",
+            "`hangar sync` in a clone that has version 2 brings it",
+        ] {
+            assert!(flat.contains(words), "{words}: {ran}");
+        }
+        assert!(!flat.contains("--delete"), "{ran}");
+    }
+    hub.sync(first).success();
+    assert_eq!(scene.there(POLICY), head);
+    hub.sync(&third).success();
+    assert_eq!(hub.show(&third, &task)["title"], "Under version 2");
 }

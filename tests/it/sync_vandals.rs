@@ -249,3 +249,20 @@ fn a_ref_of_the_remote_that_a_power_cut_left_empty() {
     assert_ne!(hub.sync(&second).code, Some(0));
     assert!(own.exists());
 }
+
+/// What Git does not let in was not looked at: it may be somebody's work.
+#[test]
+fn what_git_refuses_is_named_and_nobody_is_told_to_take_it_away() {
+    let (hub, first) = Hub::new();
+    let task = hub.task(&first, "Shared");
+    hub.sync(&first).success();
+    let before = head(&hub, &task_ref(&task));
+    let text = format!("tree {EMPTY_TREE}\nparent {before}\nauthor x\n\nx\n");
+    let commit = object(&hub, "commit", text.as_bytes());
+    fs::write(hub.bare.join(task_ref(&task)), format!("{commit}\n")).unwrap();
+    for _ in 0..2 {
+        let ran = hub.env.hangar(&first, &["sync"]).exits(1);
+        assert!(ran.stdout.contains("not pushed 1 ref"), "{ran}");
+        assert!(!ran.stdout.contains("--delete"), "{ran}");
+    }
+}

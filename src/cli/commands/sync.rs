@@ -182,7 +182,10 @@ fn barred(view: &SyncView) -> Vec<String> {
     };
     let why = format!("what {} has in place of it can't be taken", view.remote);
     let mut lines = not_pushed(view, &why);
-    lines.extend(ways_out(view, name, true));
+    let mut known = view.not_applied.iter();
+    if known.any(|one| one.may_go() && one.name.as_ref() == Some(name)) {
+        lines.extend(ways_out(view, name, true));
+    }
     lines
 }
 
@@ -217,10 +220,14 @@ fn left_alone(view: &SyncView) -> Vec<String> {
     if view.left_alone.len() > SHOWN {
         lines.push(format!("  and {} more", view.left_alone.len() - SHOWN));
     }
-    let first = new.first().copied().or(view.left_alone.first());
-    if let Some(name) = first.and_then(|one| one.name.as_deref()) {
+    let mut all = new.iter().copied().chain(&view.left_alone).peekable();
+    if all.peek().is_some() {
         let keeps = "hint: nothing here has a ref of that name, so it keeps nothing back";
         lines.push(keeps.to_owned());
+    }
+    // What waits for something, or could not be read, may be somebody's work.
+    let junk = all.find(|one| one.may_go());
+    if let Some(name) = junk.and_then(|one| one.name.as_deref()) {
         lines.extend(ways_out(view, name, !new.is_empty()));
     }
     lines

@@ -82,6 +82,9 @@ impl From<Error> for CliError {
                     .hint("`hangar verify --all` names every fault")
                     .hint(hint)
             }
+            Error::NewerPolicy { version, .. } => Self::of(ExitStatus::Refused, error).hint(format!(
+                "`hangar sync` in a clone that has version {version} brings it, then `hangar sync` here"
+            )),
             Error::Document { .. } => Self::of(ExitStatus::Refused, error)
                 .hint("`hangar verify` names every fault"),
         }

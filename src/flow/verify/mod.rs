@@ -283,7 +283,11 @@ fn soften<T, E: Into<Error>>(result: Result<T, E>) -> Result<Result<T, Unread>, 
             text: error.to_string(),
             left_out: git.is_left_out(),
         })),
-        Error::Store(store::Error::Document { .. } | store::Error::Damaged { .. })
+        Error::Store(
+            store::Error::Document { .. }
+            | store::Error::Damaged { .. }
+            | store::Error::NewerPolicy { .. },
+        )
         | Error::Refused { .. }
         | Error::Bundle(_)
         | Error::Decrypt(_) => Ok(Err(error.to_string().into())),

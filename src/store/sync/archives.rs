@@ -149,6 +149,7 @@ pub(super) fn settle(
             report.not_applied.push(NotApplied::Ref {
                 name: store.layout.task(&task),
                 why: "somebody put it into the archive, and it has not ended: it stays".into(),
+                junk: false,
             });
         }
     }

@@ -86,6 +86,8 @@ pub enum NotApplied {
         name: String,
         /// Why.
         why: String,
+        /// Whether what the remote has there was looked at and is none of ours.
+        junk: bool,
     },
     /// A ref whose file is locked in this clone. That says nothing about what the remote has.
     Locked {
@@ -198,7 +200,13 @@ impl Report {
     pub(super) fn not_taken(&mut self, name: &str, error: &Error) {
         self.not_applied.push(NotApplied::Ref {
             name: name.to_owned(),
-            why: error.to_string(),
+            why: match error {
+                Error::NewerPolicy { version, .. } => format!(
+                    "{error}: somebody put the policy there back, or it is still to come; `hangar sync` in a clone that has version {version} brings it, then run it here again"
+                ),
+                error => error.to_string(),
+            },
+            junk: error.tells_of_junk(),
         });
     }
 
