@@ -494,6 +494,10 @@ fn view(store: &Store, report: Report) -> SyncView {
 fn refused(store: &Store, report: &Report) -> Vec<String> {
     // Anybody who runs a remote can say anything; these words choose a hint, and nothing else.
     let judged = |not: &NotPushed| not.why.contains("it says: hangar: ");
+    if let Some(to) = report.move_refused {
+        let checks = report.not_pushed.as_ref().is_some_and(judged);
+        return vec![lost::move_refused(report.prefix, to, checks)];
+    }
     if report.not_pushed.as_ref().is_some_and(judged) {
         let mut remedies = vec![
             "a check of the remote refused it, for the reason that it says; that is no question of rights, and what is here stays".to_owned(),

@@ -174,11 +174,11 @@ struct Growth<'a> {
 /// that is not ours.
 fn shape<'a>(repo: &Repository, layout: &Layout, update: &'a Update) -> Judged<Option<Growth<'a>>> {
     let name = update.name.as_str();
-    let rival = layout.rival();
-    if name.to_ascii_lowercase() == rival || below_default(layout, name) {
+    if below_other(layout, update) {
         return Err(format!(
-            "the state of this repository lies under {}",
-            layout.prefix()
+            "the state of this repository lies under {}; to move it, whoever runs this server types `hangar init --prefix {}` in it",
+            layout.prefix(),
+            layout.place().other().word()
         ));
     }
     if !layout.concerns(name) {
@@ -225,9 +225,15 @@ fn known_commits(repo: &Repository, old: Option<ObjectId>) -> Judged<BTreeSet<Ob
     )
 }
 
-/// Whether a name is under the usual prefix while the other is in use.
-fn below_default(layout: &Layout, name: &str) -> bool {
-    layout.place() != Prefix::Hangar && Layout::at(Prefix::Hangar).concerns(name)
+/// Whether something would lie under the prefix that is not in use: nobody would judge it, and every clone
+/// would meet it. A branch that was there before may go.
+fn below_other(layout: &Layout, update: &Update) -> bool {
+    let other = layout.place().other();
+    if other == Prefix::Hangar {
+        return Layout::at(other).concerns(&update.name);
+    }
+    let lower = update.name.to_ascii_lowercase();
+    update.new.is_some() && lower.starts_with(other.as_str())
 }
 
 fn said(error: impl std::fmt::Display) -> String {

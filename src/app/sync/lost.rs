@@ -1,11 +1,12 @@
 //! The way out where a remote that checks does not take what lost its right since it was signed, nor what
-//! was honestly signed on top of that.
+//! was honestly signed on top of that; where something is in the way, and where nothing may move.
 
 use crate::app::here::shell_word;
 use crate::base::words::word;
 use crate::git::shown_remote;
 use crate::model::digest::Digest;
 use crate::store::Store;
+use crate::store::layout::Prefix;
 use crate::store::sync::{Report, tracking};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -28,6 +29,20 @@ pub(super) fn in_the_way(report: &Report) -> Option<String> {
     Some(format!(
         "{name} there is in the way of refs of hangar: rename it or take it away (`git push --no-verify {remote} --delete {name}`), then `hangar sync` again"
     ))
+}
+
+/// What helps where the remote does not let its refs move to another prefix.
+pub(super) fn move_refused(from: Option<Prefix>, to: Prefix, checks: bool) -> String {
+    let (from, word) = (from.unwrap_or(to.other()).as_str(), to.word());
+    if checks {
+        return format!(
+            "a server with hangar's hook lets no push take its refs away: whoever runs it moves them there (`hangar init --prefix {word}` in that repository), and every clone follows with its next `hangar sync`; until then the state stays below {from}"
+        );
+    }
+    format!(
+        "ask whoever runs the remote for the right to push {}* and to delete {from}*; until then the state stays below {from}",
+        to.as_str()
+    )
 }
 
 /// What helps; nothing where it was refused for something else.

@@ -69,6 +69,12 @@ pub(super) fn move_there(
         return Ok(Pushed::All);
     }
     let pushed = carry_out(store, wanted, &plan, report)?;
+    let refuses = |not: &NotPushed| not.trouble.is_none();
+    report.move_refused = report
+        .not_pushed
+        .as_ref()
+        .is_some_and(refuses)
+        .then_some(to);
     if matches!(pushed, Pushed::All) && report.not_pushed.is_none() {
         report.moved += count;
         report.prefix = Some(to);

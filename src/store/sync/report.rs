@@ -48,6 +48,8 @@ pub struct Report {
     pub stayed: usize,
     /// Why nothing was moved to the other prefix although that was asked for.
     pub not_moved: Option<String>,
+    /// To where the remote did not let its refs move, where that is what could not be pushed.
+    pub move_refused: Option<Prefix>,
     /// Why something could not be pushed.
     pub not_pushed: Option<NotPushed>,
     /// What the remote lacks therefore.

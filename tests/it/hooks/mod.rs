@@ -6,6 +6,7 @@ mod page;
 mod push;
 mod receive;
 pub(crate) mod server;
+mod unseen;
 mod way_out;
 
 use crate::common::git::git_run;

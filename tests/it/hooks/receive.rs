@@ -529,7 +529,7 @@ fn a_server_without_a_hangar_on_its_path_takes_branches_only() {
 }
 
 /// A hub that checks, with its first clone.
-fn guarded_hub() -> (Hub, std::path::PathBuf) {
+pub(super) fn guarded_hub() -> (Hub, std::path::PathBuf) {
     let (hub, first) = Hub::new();
     hub.env
         .hangar_found(&hub.bare, &["hook", "pre-receive", "--install"])
