@@ -31,18 +31,47 @@ pub(super) fn check(
 }
 
 /// The same for a server, to which nobody brings such commits alone: what they come with is judged by
-/// itself. `known` is what it has already.
+/// itself. `known` is what it has already. Gives whether there are new documents, or sides to join: what is not
+/// that makes a ref longer without end.
 pub(super) fn check_honest(
     repo: &Repository,
     head: ObjectId,
     known: &BTreeSet<ObjectId>,
     most: usize,
-) -> Result<(), Error> {
+) -> Result<bool, Error> {
     let found = look(repo, head, known, most)?;
-    if found.empty.is_empty() || found.documents {
-        return Ok(());
+    if !found.empty.is_empty() && found.trees.is_empty() {
+        return Err(wrong(head, "it holds an empty commit that is no join"));
     }
-    Err(wrong(head, "it holds an empty commit that is no join"))
+    // What two clones wrote apart may be the same.
+    let copies = !found.trees.is_empty() && !found.joins;
+    Ok(!(copies && are_copies(repo, &found.trees, known)?))
+}
+
+/// Whether every file of these trees lies in a known commit, under the same name.
+fn are_copies(
+    repo: &Repository,
+    trees: &[ObjectId],
+    known: &BTreeSet<ObjectId>,
+) -> Result<bool, Error> {
+    let mut files = BTreeSet::new();
+    let read = |tree: ObjectId| {
+        let entries = repo.read_tree(tree)?.into_iter();
+        Ok::<_, Error>(
+            entries
+                .map(|entry| (entry.name, entry.id))
+                .collect::<Vec<_>>(),
+        )
+    };
+    for commit in known {
+        files.extend(read(repo.read_commit(*commit)?.tree)?);
+    }
+    for tree in trees {
+        if read(*tree)?.iter().any(|file| !files.contains(file)) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 fn wrong(head: ObjectId, reason: &str) -> Error {
@@ -57,8 +86,10 @@ fn wrong(head: ObjectId, reason: &str) -> Error {
 struct Found {
     /// Empty commits that are no joins.
     empty: Vec<ObjectId>,
-    /// Whether there are commits that are not empty.
-    documents: bool,
+    /// Trees of commits that are not empty.
+    trees: Vec<ObjectId>,
+    /// Whether there are joins of what went apart.
+    joins: bool,
 }
 
 fn look(
@@ -76,7 +107,7 @@ fn look(
         let commit = link(repo, id, child)?;
         if !known.contains(&id) {
             if !repo.read_tree(commit.tree)?.is_empty() {
-                found.documents = true;
+                found.trees.push(commit.tree);
             } else if let Some((one, two)) = joined(repo, id, &commit.parents)? {
                 joins.push((id, one, two));
             } else {
@@ -93,10 +124,13 @@ fn look(
     }
     if !joins.is_empty() {
         let mut apart = Apart::new(&history, head);
-        let idle = joins
-            .into_iter()
-            .filter(|(_, one, two)| !apart.are(*one, *two));
-        found.empty.extend(idle.map(|(id, _, _)| id));
+        for (id, one, two) in joins {
+            if apart.are(one, two) {
+                found.joins = true;
+            } else {
+                found.empty.push(id);
+            }
+        }
     }
     Ok(found)
 }

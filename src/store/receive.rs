@@ -65,6 +65,9 @@ pub const NEVER: &str = "a ref of hangar is never deleted, unless an archive hol
 /// What is wrong with a name.
 const UNKNOWN: &str = "no ref of hangar has this name; a newer hangar on the server may know it";
 
+/// What is wrong with commits that say again what others say.
+const COPIES: &str = "it adds only copies of documents that are on the ref already";
+
 /// What is wrong with one ref.
 type Judged<T> = Result<T, String>;
 
@@ -168,6 +171,8 @@ struct Growth<'a> {
     kind: RefKind,
     old: Option<ObjectId>,
     new: ObjectId,
+    /// Whether it is more than copies of what is there.
+    adds: bool,
 }
 
 /// What can be said without reading documents: the name, and that nothing is lost. `None` for a ref
@@ -202,14 +207,16 @@ fn shape<'a>(repo: &Repository, layout: &Layout, update: &'a Update) -> Judged<O
         RefKind::Archive(_) => None,
         _ => Some(MAX_TAKEN),
     };
-    if let Some(most) = most {
-        growth::check_honest(repo, new, &known, most).map_err(said)?;
-    }
+    let adds = match most {
+        Some(most) => growth::check_honest(repo, new, &known, most).map_err(said)?,
+        None => true,
+    };
     Ok(Some(Growth {
         name,
         kind,
         old,
         new,
+        adds,
     }))
 }
 
@@ -304,12 +311,13 @@ impl Judge {
     fn content(&mut self, one: &Growth<'_>) -> Judged<()> {
         match &one.kind {
             // Judged before everything else.
-            RefKind::Policy => Ok(()),
-            RefKind::Proposal(digest) => self.proposal(*digest, one),
-            RefKind::Archive(_) => self.archive(one),
-            RefKind::Task(task) => self.events(task, one),
-            RefKind::OfTask(task) => self.documents(task, one),
+            RefKind::Policy => {}
+            RefKind::Proposal(digest) => self.proposal(*digest, one)?,
+            RefKind::Archive(_) => self.archive(one)?,
+            RefKind::Task(task) => self.events(task, one)?,
+            RefKind::OfTask(task) => self.documents(task, one)?,
         }
+        if one.adds { Ok(()) } else { Err(COPIES.into()) }
     }
 
     /// Commits with documents: those that are here, and those that the push adds.

@@ -23,12 +23,14 @@ impl Judge {
                     continue;
                 };
                 let before = known_commits(&self.store.repo, known)?;
-                growth::check_honest(&self.store.repo, *head, &before, MAX_TAKEN).map_err(said)?;
+                let adds = growth::check_honest(&self.store.repo, *head, &before, MAX_TAKEN);
+                let adds = adds.map_err(said)?;
                 let growth = Growth {
                     name: &name,
                     kind,
                     old: known,
                     new: *head,
+                    adds,
                 };
                 self.content(&growth)?;
             }

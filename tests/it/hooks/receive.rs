@@ -241,7 +241,7 @@ fn a_sealed_version_that_takes_the_place_of_another() {
 }
 
 /// The join of two heads as hangar makes it.
-fn join(forged: &Forged, one: &str, two: &str) -> String {
+pub(super) fn join(forged: &Forged, one: &str, two: &str) -> String {
     let repo = forged.world.store().repo;
     let id = |text: &str| text.parse().unwrap();
     let join = hangar::store::join::join(&repo, id(one), id(two)).unwrap();

@@ -1,6 +1,6 @@
 //! `pre-receive`: nothing lies where nobody would judge it, and nothing grows by what is there already.
 
-use super::receive::guarded_hub;
+use super::receive::{guarded_hub, join};
 use super::server::Server;
 use crate::common::git::git;
 use crate::common::hub::task_ref;
@@ -47,4 +47,28 @@ fn nothing_lies_below_the_prefix_that_is_not_in_use() {
         server.push(&[&format!(":{name}")]).done();
     }
     server.push(&["main:refs/heads/hangar-states"]).done();
+}
+
+#[test]
+fn copies_of_what_is_there_make_no_ref_longer() {
+    let server = Server::full();
+    let forged = &server.forged;
+    // A sealed version that comes again is refused for its number.
+    let kinds = forged.kinds().into_iter();
+    for (name, _) in kinds.filter(|(_, kind)| *kind != "manifest") {
+        let tree = forged.git(&["rev-parse", &format!("{name}^{{tree}}")]);
+        server.refuses(&name, "only copies of documents", || {
+            let copy = forged.git(&["commit-tree", &tree, "-p", &name, "-m", "x"]);
+            let copy = forged.git(&["commit-tree", &tree, "-p", &copy, "-m", "y"]);
+            forged.git(&["update-ref", &name, &copy]);
+        });
+    }
+    // Two sides that hold the same are no such thing.
+    let events = forged.events();
+    let (head, before) = (server.head(&events), format!("{events}~1"));
+    let tree = forged.git(&["rev-parse", &format!("{events}^{{tree}}")]);
+    let side = forged.git(&["commit-tree", &tree, "-p", &before, "-m", "x"]);
+    let joined = join(forged, &head, &side);
+    forged.git(&["update-ref", &events, &joined]);
+    server.push(&[&format!("{events}:{events}")]).done();
 }
