@@ -453,7 +453,7 @@ fn needs_of(history: &PolicyHistory, draft: &Draft) -> Result<Vec<Tally>, Error>
     let step = Step::of(draft)?;
     let before = follows(history, &step)?;
     let after = check_step(before, &step)?;
-    sense::check(&after)?;
+    sense::check(before, &after)?;
     let named = history.named(before, &after)?;
     Ok(tally(Some(before), &step, &history.policies(&named)))
 }

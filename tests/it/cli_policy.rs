@@ -504,3 +504,37 @@ fn a_secret_key_that_is_given_for_a_public_one_is_not_repeated() {
     env.hangar(&dir, &["policy", "add", "bob", "--key", &key])
         .success();
 }
+
+#[test]
+fn more_approvers_or_signers_than_there_are_people_are_refused_with_their_number() {
+    let team = Team::with("member");
+    let alice = |args: &[&str]| {
+        let args = [&["policy", "edit"], args].concat();
+        team.alice().hangar(&team.first, &args)
+    };
+    for (args, said) in [
+        (
+            ["--set", "approvers=99"],
+            "99 people would have to approve, and at most 2 could",
+        ),
+        (
+            ["--set", "approvers=3"],
+            "3 people would have to approve, and at most 2 could",
+        ),
+        (
+            ["--root-threshold", "99"],
+            "and only 1 would have a root key",
+        ),
+        (["--members-threshold", "99"], "and only 1 could"),
+    ] {
+        let ran = alice(&args).exits(4);
+        let flat = ran.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(flat.contains(said), "{said}: {ran}");
+    }
+    // A member decides about what they asked for, beside an approver.
+    alice(&["--set", "approvers=2"]).success();
+    // Who must go goes, and what can be done about the rest is done after.
+    let remove = ["policy", "remove", "bob", "--compromised"];
+    team.alice().hangar(&team.first, &remove).success();
+    alice(&["--set", "approvers=1"]).success();
+}

@@ -2,12 +2,14 @@
 
 use super::step::members_keys;
 use crate::base::words;
-use crate::model::policy::Policy;
+use crate::model::policy::{Policy, Role};
 use crate::store::Error;
 use std::collections::BTreeSet;
 
-/// Refuses a version after which nobody could make the next one, or which names strangers.
-pub(super) fn check(policy: &Policy) -> Result<(), Error> {
+/// Refuses a version after which nobody could make the next one, or approve anything any more, or which names
+/// strangers.
+pub(super) fn check(before: &Policy, policy: &Policy) -> Result<(), Error> {
+    approvers(before, policy)?;
     let (root, members) = (&policy.root, &policy.members);
     let wrong = |text: String| Err(Error::Policy(text));
     let root_people: BTreeSet<_> = root.key.iter().map(|key| &key.principal).collect();
@@ -42,4 +44,25 @@ pub(super) fn check(policy: &Policy) -> Result<(), Error> {
         )),
         None => Ok(()),
     }
+}
+
+/// Refuses a setting by which more people would have to approve than could, the requester included. Only where
+/// it is raised: whoever must lose a role at once loses it, whatever remains.
+fn approvers(before: &Policy, policy: &Policy) -> Result<(), Error> {
+    let needed = policy.root.acceptance.approvers;
+    if needed <= before.root.acceptance.approvers {
+        return Ok(());
+    }
+    let people = &policy.members.person;
+    let able = people.iter().filter(|one| one.role >= Role::Approver);
+    let able = able.count();
+    // A member decides about what they asked for themselves.
+    let most = able + usize::from(able < people.len());
+    if needed as usize <= most {
+        return Ok(());
+    }
+    Err(Error::Policy(format!(
+        "{} would have to approve, and at most {most} could: add approvers first (`hangar policy add NAME --role approver --key KEY`)",
+        words::count(needed as usize, "person", "people"),
+    )))
 }
