@@ -483,6 +483,51 @@ fn a_recovery_key_that_becomes_the_working_key_stands_once() {
     env.hangar(&dir, &["task", "new", "x", "--plain"]).success();
 }
 
+/// The key to work with is lost, and the other one signs: what is printed then leads out, word for word.
+#[test]
+fn who_has_the_recovery_key_alone_gets_another_key_to_work_with() {
+    for format in ["sha1", "sha256"] {
+        let env = TestEnv::new();
+        let dir = env.root().join("repo");
+        let long = format!("--object-format={format}");
+        env.git(env.root(), &["init", "-q", &long, "repo"]);
+        env.git(&dir, &["commit", "-q", "--allow-empty", "-m", "first"]);
+        env.hangar(&dir, &["init", "--yes"]).success();
+        env.commit(&dir, "set up");
+        let lost = env.public_key();
+        let spare = env.add_key("id_spare");
+        let add = ["policy", "add", "alice", "--recovery", "--key", &spare];
+        env.hangar(&dir, &add).success();
+        for name in ["id_ed25519", "id_ed25519.pub"] {
+            std::fs::remove_file(env.home().join(".ssh").join(name)).unwrap();
+        }
+        let signs_with = |name: &str| {
+            let file = env.home().join(".ssh").join(name);
+            env.git(&dir, &["config", "gpg.format", "ssh"]);
+            let file = file.to_str().unwrap();
+            env.git(&dir, &["config", "user.signingKey", file]);
+        };
+        signs_with("id_spare.pub");
+        let new = env.add_key("id_new");
+        let rotate = ["policy", "rotate", "--to", &new];
+        let ran = env.hangar(&dir, &rotate).exits(4);
+        let flat = ran.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(flat.contains("is kept by alice for emergencies"), "{ran}");
+        let add = format!("policy add alice --root --key '{new}'");
+        assert!(flat.contains(&format!("`hangar {add}`")), "{ran}");
+        let add = ["policy", "add", "alice", "--root", "--key", &new];
+        env.hangar(&dir, &add).success();
+        signs_with("id_new.pub");
+        env.hangar(&dir, &["task", "new", "x", "--plain"]).success();
+        let remove = ["policy", "remove", "alice", "--key", &lost, "--retired"];
+        env.hangar(&dir, &remove).success();
+        let shown = env.json(&dir, &["policy", "show"]);
+        assert_eq!(shown["root"].as_array().unwrap().len(), 2, "{shown}");
+        assert_eq!(shown["people"][0]["keys"].as_array().unwrap().len(), 1);
+        env.hangar(&dir, &["verify", "--all"]).success();
+    }
+}
+
 #[test]
 fn a_compromised_key_is_not_given_rights_again() {
     let parted = Parted::new();

@@ -4,10 +4,10 @@
 use super::change::{Changed, finish};
 use super::texts::{add_new, key_text, name_of, recipient_text};
 use crate::app::{Error, Here, sync};
-use crate::flow::decide::refuse_agents;
+use crate::flow::{self, decide::refuse_agents};
 use crate::model::digest::Digest;
 use crate::model::ids::Fingerprint;
-use crate::model::policy::{Members, Root};
+use crate::model::policy::{Members, Root, RootKey};
 use crate::model::reduction::{Reduction, Why};
 use crate::store::policy::{OWN_KEYS, PolicyHistory};
 use crate::store::proposal;
@@ -179,7 +179,7 @@ fn swap(
         .person
         .iter_mut()
         .find(|one| one.keys.iter().any(|key| key == old))
-        .ok_or_else(|| Error::invalid("the key that you sign with is nobody's here"))?;
+        .ok_or_else(|| no_working_key(old, new, root))?;
     person.keys.retain(|key| key != old);
     add_new(&mut person.keys, &[new.to_owned()]);
     person.recipients.retain(|one| one != old);
@@ -202,6 +202,22 @@ fn swap(
         new.clone_into(&mut key.public);
     }
     Ok(())
+}
+
+/// Why nothing takes the place of this key. One that was kept for emergencies is somebody's, and no key to work
+/// with: what is lost there is another one.
+fn no_working_key(old: &str, new: &str, root: &Root) -> Error {
+    let mut kept = root.key.iter();
+    let Some(RootKey { principal, .. }) = kept.find(|key| key.public == old) else {
+        return Error::invalid("the key that you sign with is nobody's here");
+    };
+    let what = format!(
+        "the key that you sign with is kept by {principal} for emergencies, and is no key to work with that another could take the place of"
+    );
+    let next = format!(
+        "`hangar policy add {principal} --root --key '{new}'` makes the other one a key to work with; then sign with that one (`git config user.signingKey FILE`), and `hangar policy remove {principal} --key KEY --retired` (or `--compromised`) takes the one out that is lost (`hangar policy show` names it)"
+    );
+    flow::Error::refused(what, next).into()
 }
 
 /// Lets documents of keys that lost rights count again.
