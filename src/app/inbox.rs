@@ -247,20 +247,29 @@ fn of_rivals(store: &Store, person: Option<&Principal>) -> Result<Vec<Item>, Err
 }
 
 fn of_policy(store: &Store, person: Option<&Principal>) -> Result<Vec<Item>, Error> {
+    let proposals = store.proposals()?;
     let mut items = Vec::new();
-    for (proposal, needs) in store.proposals()? {
-        let view = super::policy::proposal_view(store, &proposal, &needs)?;
+    for (proposal, needs) in &proposals {
+        let view = super::policy::proposal_view(store, proposal, needs)?;
         let waits = |need: &super::policy::change::NeedView| {
             let missing = (need.signed.len() as u64) < u64::from(need.threshold);
             let theirs = person.is_none_or(|person| need.able.contains(person));
             missing && theirs
         };
         if view.needs.iter().any(waits) {
+            // Versions that wait at one time exclude each other, and people forget what they signed.
+            let own = proposals.iter().find(|(other, needs)| {
+                let mut signed = needs.iter().flat_map(|need| &need.signed);
+                other.digest != proposal.digest && signed.any(|one| Some(one) == person)
+            });
+            let instead = own.map_or_else(String::new, |(own, _)| {
+                format!("in place of {}, which you signed: ", own.digest.short())
+            });
             items.push(Item {
                 kind: ItemKind::Policy,
                 task: None,
                 key: None,
-                title: view.changes.join("; "),
+                title: format!("{instead}{}", view.changes.join("; ")),
                 since: None,
                 command: format!("hangar policy sign {}", view.digest.short()),
             });

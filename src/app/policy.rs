@@ -15,21 +15,21 @@ use crate::model::ids::{Fingerprint, Principal};
 use crate::model::outcome::{Trust, Verdict};
 use crate::model::plan::Framework;
 use crate::model::policy::{MachineRole, Policy, Role};
-use crate::model::reduction::{Why, read_list};
+use crate::model::reduction::Why;
 use crate::store::archive::due::DEFAULT_DAYS;
 use crate::store::policy::{Tally, followed, policy_of};
 use crate::store::proposal::Proposal;
 use crate::store::{Store, reduce};
 use crate::trust::PublicKey;
 use change::{LeftOutView, NeedView};
-use differences::changes;
+use differences::{Known, changes};
 pub use overtaken::OvertakenView;
 pub(super) use overtaken::overtaken;
 pub(super) use rivals::{Choice, choices, rivals};
 pub use rivals::{LaterView, RivalView, RivalsView, SetAsideView};
 use schemars::JsonSchema;
 use serde::Serialize;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// A version of the policy for people and programs.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -215,13 +215,8 @@ pub(super) fn proposal_view(
 /// What a proposal changes against the version that it follows.
 fn proposed(store: &Store, before: &Policy, proposal: &Proposal) -> Result<Vec<String>, Error> {
     let after = policy_of(&proposal.draft)?;
-    // The lists that the version brings along are not among the policy's yet.
-    let brought = proposal.draft.accepted.iter();
-    let brought: BTreeMap<Digest, BTreeSet<Digest>> = brought
-        .filter_map(|bytes| Some((Digest::of(bytes), read_list(bytes)?)))
-        .collect();
-    let lists = |digest| store.policy.list(digest).or_else(|| brought.get(&digest));
-    Ok(changes(before, &after, &lists))
+    let known = Known::with(&store.policy, &proposal.draft);
+    Ok(changes(before, &after, &known))
 }
 
 fn view(repo: &Digest, policy: &Policy) -> Result<PolicyView, Error> {
@@ -339,7 +334,7 @@ pub(super) fn versions(store: &Store) -> Vec<PolicyVersion> {
             root: policy.root_digest,
             changes: before.map_or_else(
                 || vec!["founded".to_owned()],
-                |before| changes(before, policy, &|digest| store.policy.list(digest)),
+                |before| changes(before, policy, &Known::of(&store.policy)),
             ),
             overtaken: Vec::new(),
         });

@@ -308,10 +308,30 @@ fn the_root_keys_of_both_sides_must_agree() {
     let need = &waits["needs"][0];
     assert_eq!(need["threshold"], 2, "{waits}");
     assert_eq!(need["able"], serde_json::json!(["bob"]));
-    for (env, dir) in team.sides() {
+    // bob says the opposite: alice is told whose versions would fall, and that she signed otherwise.
+    bob.hangar(&team.second, &["sync"]).exits(4);
+    let other = theirs["digest"].as_str().unwrap();
+    let opposite = json_of(
+        bob,
+        &team.second,
+        &["--offline", "policy", "resolve", other],
+    );
+    for (env, dir) in [team.sides(), team.sides()].concat() {
         env.hangar(dir, &["sync"]).exits(4);
     }
     let digest = waits["digest"].as_str().unwrap();
+    let inbox = json(alice, &team.first, &["inbox"]);
+    let title = inbox["items"][0]["title"].as_str().unwrap();
+    let mine = &digest["sha256:".len()..][..12];
+    assert!(
+        title.starts_with(&format!("in place of {mine}, which you signed: ")),
+        "{title}"
+    );
+    let aside = "sets aside version 3 by alice (+ carol (member) ";
+    assert!(title.contains(aside), "{title}");
+    let command = inbox["items"][0]["command"].as_str().unwrap();
+    let theirs = &opposite["digest"].as_str().unwrap()["sha256:".len()..][..12];
+    assert_eq!(command, format!("hangar policy sign {theirs}"));
     bob.hangar(&team.second, &["policy", "sign", digest])
         .success();
     team.sync();

@@ -1,21 +1,54 @@
 //! What one version of the policy changes against the one before, in words for whoever signs it or
 //! reads the log. Owns which fields are said; must not know how a version is shown.
 
-use super::rivals::aside;
 use super::{fingerprint, machine_word, role_word};
 use crate::model::digest::Digest;
+use crate::model::ids::Principal;
 use crate::model::policy::{Actor, Policy};
+use crate::model::reduction::read_list;
+use crate::model::rival;
 use crate::store::archive::due::DEFAULT_DAYS;
+use crate::store::draft::Draft;
+use crate::store::policy::PolicyHistory;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A list of documents by the digest that a version names.
-type Lists<'a> = &'a dyn Fn(Digest) -> Option<&'a BTreeSet<Digest>>;
+/// What the digests in a version mean.
+pub(super) struct Known<'a> {
+    policy: &'a PolicyHistory,
+    /// Lists of documents that a version brings along: they are not among the policy's yet.
+    brought: BTreeMap<Digest, BTreeSet<Digest>>,
+}
+
+impl<'a> Known<'a> {
+    /// What this policy holds.
+    pub(super) const fn of(policy: &'a PolicyHistory) -> Self {
+        Self {
+            policy,
+            brought: BTreeMap::new(),
+        }
+    }
+
+    /// That, and what a draft brings along.
+    pub(super) fn with(policy: &'a PolicyHistory, draft: &Draft) -> Self {
+        let brought = draft.accepted.iter();
+        let brought = brought.filter_map(|bytes| Some((Digest::of(bytes), read_list(bytes)?)));
+        Self {
+            policy,
+            brought: brought.collect(),
+        }
+    }
+
+    fn list(&self, digest: Digest) -> Option<&BTreeSet<Digest>> {
+        let held = self.policy.list(digest);
+        held.or_else(|| self.brought.get(&digest))
+    }
+}
 
 /// Most documents that are named one by one.
 const MAX_NAMED: usize = 20;
 
 /// What `after` changes, one phrase each: everything that whoever signs it must know.
-pub(super) fn changes(before: &Policy, after: &Policy, lists: Lists<'_>) -> Vec<String> {
+pub(super) fn changes(before: &Policy, after: &Policy, known: &Known<'_>) -> Vec<String> {
     let (old, new) = (holders(before), holders(after));
     let removed = old
         .iter()
@@ -28,10 +61,10 @@ pub(super) fn changes(before: &Policy, after: &Policy, lists: Lists<'_>) -> Vec<
     removed
         .chain(added)
         .chain(recipients(before, after))
-        .chain(reduced(before, after, lists))
+        .chain(reduced(before, after, known))
         .chain(settings(before, after))
-        .chain(aside(before, after))
-        .chain(adopted(before, after, lists))
+        .chain(aside(before, after, known))
+        .chain(adopted(before, after, known))
         .collect()
 }
 
@@ -117,7 +150,7 @@ fn recipients(before: &Policy, after: &Policy) -> Vec<String> {
 }
 
 /// Keys that lose rights, why, and what of them counts all the same.
-fn reduced(before: &Policy, after: &Policy, lists: Lists<'_>) -> Vec<String> {
+fn reduced(before: &Policy, after: &Policy, known: &Known<'_>) -> Vec<String> {
     let mut said = Vec::new();
     for entry in &after.members.reduced {
         let mut old = before.members.reduced.iter();
@@ -125,10 +158,10 @@ fn reduced(before: &Policy, after: &Policy, lists: Lists<'_>) -> Vec<String> {
         let whose = format!("{} {}", entry.principal, entry.key);
         match old {
             Some(old) if (old.how, old.since) == (entry.how, entry.since) => {
-                said.extend(relisted(&whose, old.accepted, entry.accepted, lists));
+                said.extend(relisted(&whose, old.accepted, entry.accepted, known));
             }
             _ => {
-                let count = lists(entry.accepted).map_or(0, BTreeSet::len);
+                let count = known.list(entry.accepted).map_or(0, BTreeSet::len);
                 let how = entry.how.as_str();
                 said.push(format!(
                     "{whose}: {how}; {count} of its documents so far count"
@@ -139,25 +172,49 @@ fn reduced(before: &Policy, after: &Policy, lists: Lists<'_>) -> Vec<String> {
     said
 }
 
+/// Versions that `after` is the first to set aside: whose they are and what they would have changed, since
+/// nobody knows them by their digests.
+fn aside(before: &Policy, after: &Policy, known: &Known<'_>) -> Vec<String> {
+    let added = rival::added(&before.members, &after.members).into_iter();
+    added.map(|entry| set_aside(entry.digest, known)).collect()
+}
+
+fn set_aside(digest: Digest, known: &Known<'_>) -> String {
+    let Some(aside) = known.policy.version(digest) else {
+        return format!("sets aside {digest}");
+    };
+    let followed = aside.members.previous;
+    let followed = followed.and_then(|before| known.policy.version(before));
+    let lost = followed.map_or_else(Vec::new, |before| changes(before, aside, known));
+    let signed = known.policy.signers(digest);
+    let signed: Vec<_> = signed.iter().map(Principal::as_str).collect();
+    format!(
+        "sets aside version {} by {} ({}): {digest}",
+        aside.reference.version,
+        signed.join(" and "),
+        lost.join("; ")
+    )
+}
+
 /// Documents of a version that was set aside which count from now on.
-fn adopted(before: &Policy, after: &Policy, lists: Lists<'_>) -> Vec<String> {
+fn adopted(before: &Policy, after: &Policy, known: &Known<'_>) -> Vec<String> {
     let mut said = Vec::new();
     for entry in &after.members.rival {
         let mut old = before.members.rival.iter();
         if let Some(old) = old.find(|old| old.digest == entry.digest) {
             let whose = format!("under {}", entry.digest.short());
-            said.extend(relisted(&whose, old.accepted, entry.accepted, lists));
+            said.extend(relisted(&whose, old.accepted, entry.accepted, known));
         }
     }
     said
 }
 
 /// What another list in place of one changes.
-fn relisted(whose: &str, old: Digest, new: Digest, lists: Lists<'_>) -> Vec<String> {
+fn relisted(whose: &str, old: Digest, new: Digest, known: &Known<'_>) -> Vec<String> {
     if old == new {
         return Vec::new();
     }
-    let (Some(old), Some(new)) = (lists(old), lists(new)) else {
+    let (Some(old), Some(new)) = (known.list(old), known.list(new)) else {
         return vec![format!("{whose}: other documents count")];
     };
     let come = new.difference(old).map(|one| ("counts", one));

@@ -1,10 +1,10 @@
 //! Versions of the policy that claim the same place, and those that were set aside.
 
-use super::changes;
+use super::{Known, changes};
 use crate::model::digest::Digest;
 use crate::model::ids::Principal;
 use crate::model::policy::Policy;
-use crate::model::rival::{self, Rival};
+use crate::model::rival::Rival;
 use crate::store::policy::{Claim, PolicyHistory};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -76,7 +76,7 @@ pub(in crate::app) fn choices(policy: &PolicyHistory) -> Vec<Choice> {
             signed: own
                 .flat_map(|one| policy.signers(one.reference.digest))
                 .collect(),
-            changes: changes(shared, end, &|digest| policy.list(digest)),
+            changes: changes(shared, end, &Known::of(policy)),
         }
     };
     policy.ends().into_iter().map(choice).collect()
@@ -102,9 +102,7 @@ pub(in crate::app) fn rivals(policy: &PolicyHistory) -> Vec<RivalsView> {
             .members
             .previous
             .and_then(|before| policy.version(before));
-        before.map_or_else(Vec::new, |before| {
-            changes(before, of, &|digest| policy.list(digest))
-        })
+        before.map_or_else(Vec::new, |before| changes(before, of, &Known::of(policy)))
     };
     let later = |of: &Policy| LaterView {
         version: of.reference.version,
@@ -143,12 +141,4 @@ pub(super) fn set_aside(policy: &PolicyHistory, newest: &Policy) -> Vec<SetAside
         })
     };
     entries.filter_map(view).collect()
-}
-
-/// Versions that `after` is the first to set aside.
-pub(super) fn aside(before: &Policy, after: &Policy) -> Vec<String> {
-    let added = rival::added(&before.members, &after.members).into_iter();
-    added
-        .map(|entry| format!("sets aside {}", entry.digest))
-        .collect()
 }
