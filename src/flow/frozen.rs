@@ -5,24 +5,33 @@
 
 use super::Error;
 use crate::base::files;
-use crate::grade::protect::Protection;
+use crate::grade::protect::{Protection, parents};
 use crate::model::listing::{Entry, Listing, Mode};
 use std::collections::BTreeSet;
-use std::fs;
-use std::os::unix::ffi::OsStrExt as _;
+use std::ffi::OsStr;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
+use std::{fs, io};
 
-/// How many guarded paths of `tree` (a folder on the host) are not as `graded` has them: changed,
-/// gone, or new. Links are looked at, never followed.
-pub fn bent(tree: &Path, graded: &Listing, protection: &Protection) -> Result<usize, Error> {
+/// How many guarded paths of `tree` (a folder on the host) are not as `graded` has them: changed, gone, or
+/// new; and what stands where a file of `sealed` goes. Links are looked at, never followed, and what a build
+/// made unreadable is not as it was.
+pub fn bent(
+    tree: &Path,
+    graded: &Listing,
+    protection: &Protection,
+    sealed: &[&[u8]],
+) -> Result<usize, Error> {
     let mut walk = Walk {
         graded,
         protection,
+        sealed: sealed.iter().copied().collect(),
+        above: sealed.iter().flat_map(|path| parents(path)).collect(),
         seen: BTreeSet::new(),
         bent: 0,
     };
-    walk.folder(tree, &[])?;
+    walk.everything(tree)?;
     let guarded = graded.iter().filter(|(path, _)| protection.guards(path));
     let gone = guarded
         .filter(|(path, _)| !walk.seen.contains(*path))
@@ -33,27 +42,57 @@ pub fn bent(tree: &Path, graded: &Listing, protection: &Protection) -> Result<us
 struct Walk<'a> {
     graded: &'a Listing,
     protection: &'a Protection,
+    sealed: BTreeSet<&'a [u8]>,
+    /// Folders that the sealed files need.
+    above: BTreeSet<Vec<u8>>,
     seen: BTreeSet<Vec<u8>>,
     bent: usize,
 }
 
 impl Walk<'_> {
-    fn folder(&mut self, folder: &Path, above: &[u8]) -> Result<(), Error> {
-        let fail = |source| files::Error {
-            action: "read",
-            path: folder.to_owned(),
-            source,
+    /// Folder by folder, with no more open and no more on the stack however deep the tree is.
+    fn everything(&mut self, tree: &Path) -> Result<(), Error> {
+        let mut folders = vec![Vec::new()];
+        while let Some(above) = folders.pop() {
+            self.folder(tree, above, &mut folders)?;
+        }
+        Ok(())
+    }
+
+    fn folder(
+        &mut self,
+        tree: &Path,
+        above: Vec<u8>,
+        folders: &mut Vec<Vec<u8>>,
+    ) -> Result<(), Error> {
+        let folder = tree.join(OsStr::from_bytes(&above));
+        let entries = match fs::read_dir(&folder) {
+            Ok(entries) => entries,
+            Err(error) if is_of_the_tree(&error) => {
+                self.bent += 1;
+                return Ok(());
+            }
+            Err(source) => return Err(failed(&folder, source)),
         };
-        for entry in fs::read_dir(folder).map_err(fail)? {
-            let entry = entry.map_err(fail)?;
-            let mut path = above.to_vec();
+        for entry in entries {
+            let entry = entry.map_err(|source| failed(&folder, source))?;
+            let mut path = above.clone();
             if !path.is_empty() {
                 path.push(b'/');
             }
             path.extend(entry.file_name().as_bytes());
-            let kind = entry.file_type().map_err(fail)?;
-            if kind.is_dir() {
-                self.folder(&entry.path(), &path)?;
+            let kind = entry
+                .file_type()
+                .map_err(|source| failed(&entry.path(), source))?;
+            let in_the_way = if kind.is_dir() {
+                self.sealed.contains(path.as_slice())
+            } else {
+                self.above.contains(&path)
+            };
+            if in_the_way {
+                self.bent += 1;
+            } else if kind.is_dir() {
+                folders.push(path);
             } else if self.protection.guards(&path) {
                 self.leaf(&entry.path(), path)?;
             }
@@ -62,7 +101,10 @@ impl Walk<'_> {
     }
 
     fn leaf(&mut self, file: &Path, path: Vec<u8>) -> Result<(), Error> {
-        let same = self.graded.get(&path).copied() == entry(file)?;
+        let same = match self.graded.get(&path) {
+            Some(expected) => is_same(file, expected)?,
+            None => false,
+        };
         if !same {
             self.bent += 1;
         }
@@ -71,31 +113,52 @@ impl Walk<'_> {
     }
 }
 
-/// The entry that a file on disk would have; `None` for what no tree can hold.
-fn entry(file: &Path) -> Result<Option<Entry>, Error> {
-    let fail = |source| files::Error {
-        action: "read",
-        path: file.to_owned(),
-        source,
-    };
-    let meta = file.symlink_metadata().map_err(fail)?;
-    if meta.is_symlink() {
-        let target = fs::read_link(file).map_err(fail)?;
-        return Ok(Some(Entry::of(
-            Mode::Symlink,
-            target.as_os_str().as_bytes(),
-        )));
-    }
-    if !meta.is_file() {
-        return Ok(None);
-    }
-    let executable = meta.permissions().mode() & 0o100 != 0;
-    let mode = if executable {
+/// Whether a file on disk is this entry.
+fn is_same(file: &Path, expected: &Entry) -> Result<bool, Error> {
+    let meta = file
+        .symlink_metadata()
+        .map_err(|source| failed(file, source))?;
+    let mode = if meta.is_symlink() {
+        Mode::Symlink
+    } else if !meta.is_file() {
+        return Ok(false);
+    } else if meta.permissions().mode() & 0o100 != 0 {
         Mode::Executable
     } else {
         Mode::Regular
     };
-    Ok(Some(Entry::of(mode, &fs::read(file).map_err(fail)?)))
+    // The length first: a file may be as large as the sandbox's disk.
+    if mode != expected.mode || meta.len() != expected.len {
+        return Ok(false);
+    }
+    let content = if mode == Mode::Symlink {
+        fs::read_link(file).map(|target| target.into_os_string().into_vec())
+    } else {
+        fs::read(file)
+    };
+    match content {
+        Ok(content) => Ok(Entry::of(mode, &content) == *expected),
+        Err(error) if is_of_the_tree(&error) => Ok(false),
+        Err(source) => Err(failed(file, source)),
+    }
+}
+
+/// Whether the tree itself is why something can't be read: rights taken away, or a path longer than the
+/// kernel takes.
+fn is_of_the_tree(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::PermissionDenied | io::ErrorKind::InvalidFilename
+    )
+}
+
+fn failed(path: &Path, source: io::Error) -> Error {
+    files::Error {
+        action: "read",
+        path: path.to_owned(),
+        source,
+    }
+    .into()
 }
 
 #[cfg(test)]
@@ -122,7 +185,7 @@ mod tests {
     fn count(dir: &Path) -> usize {
         let plan = Plan::new(Framework::Pytest);
         let protection = Protection::new(&plan, &["**/conftest.py"]).unwrap();
-        bent(dir, &listing(), &protection).unwrap()
+        bent(dir, &listing(), &protection, &[b"tests/hidden/test_a.py"]).unwrap()
     }
 
     #[test]
@@ -157,5 +220,47 @@ mod tests {
         for dir in [changed, appeared, gone, linked] {
             assert!(count(dir.path()) > 0, "{:?}", dir.path());
         }
+    }
+
+    #[test]
+    fn nothing_may_stand_where_a_sealed_file_goes() {
+        let file = tree();
+        write_atomic(&file.path().join("tests/hidden"), b"", 0o644).unwrap();
+        let folder = tree();
+        fs::create_dir_all(folder.path().join("tests/hidden/test_a.py")).unwrap();
+        let free = tree();
+        fs::create_dir_all(free.path().join("tests/hidden")).unwrap();
+        assert_eq!(count(free.path()), 0);
+        for dir in [file, folder] {
+            assert_eq!(count(dir.path()), 1, "{:?}", dir.path());
+        }
+    }
+
+    #[test]
+    fn a_tree_that_a_build_made_deep_is_read_to_where_the_kernel_goes() {
+        let dir = tree();
+        // Longer than any path that the kernel takes, made as a build makes it: folder by folder.
+        let mut at = rustix::fs::open(
+            dir.path(),
+            rustix::fs::OFlags::DIRECTORY,
+            rustix::fs::Mode::empty(),
+        )
+        .unwrap();
+        for _ in 0..3000 {
+            let folder = rustix::fs::OFlags::DIRECTORY;
+            rustix::fs::mkdirat(&at, "d", rustix::fs::Mode::RWXU).unwrap();
+            at = rustix::fs::openat(&at, "d", folder, rustix::fs::Mode::empty()).unwrap();
+        }
+        assert_eq!(count(dir.path()), 1);
+        remove(dir.path());
+    }
+
+    /// `rm` goes down by descriptor; what deletes a temporary folder need not.
+    fn remove(dir: &Path) {
+        let ran = std::process::Command::new("rm")
+            .arg("-rf")
+            .arg(dir)
+            .status();
+        assert!(ran.unwrap().success());
     }
 }

@@ -253,7 +253,9 @@ impl<'a> Stage<'a> {
         if !self.has_build() {
             return Ok(None);
         }
-        let bent = frozen::bent(&self.tree, &self.graded.tree, self.protection)?;
+        let sealed = self.opened.payload.files().iter();
+        let sealed: Vec<&[u8]> = sealed.map(|file| file.path.as_bytes()).collect();
+        let bent = frozen::bent(&self.tree, &self.graded.tree, self.protection, &sealed)?;
         let reason = format!(
             "the build step changes {} where tests lie or that are protected",
             words::count(bent, "path", "paths")

@@ -98,7 +98,8 @@ pub struct Collected {
 
 impl Repository {
     /// Makes a tree of the files in `work_dir`, which began as a copy of `base_tree`. Nothing may
-    /// still be running in there.
+    /// still be running in there, and it must be the caller's own: what programs took their right to read
+    /// away from gets it back.
     ///
     /// Submodules of the base stay as they are. A file that cannot be read, or more than the limits
     /// allow, is an error.
@@ -167,7 +168,7 @@ impl Walk<'_> {
         depth: usize,
         left_out: bool,
     ) -> Result<(), Error> {
-        let names = names(folder).map_err(file("read", &self.at(prefix)))?;
+        let names = self.names(folder, prefix)?;
         if self.options.ignore == IgnoreRules::BaseAndWork {
             self.add_rules(folder, prefix, &names)?;
         }
@@ -220,8 +221,7 @@ impl Walk<'_> {
             self.refused.push(Refusal { path, fault });
             return Ok(());
         }
-        let folder = rustix::fs::openat(parent, name, FOLDER, Mode::empty())
-            .map_err(file("open", &self.at(&path)))?;
+        let folder = open(parent, name, FOLDER).map_err(file("open", &self.at(&path)))?;
         self.folder(&folder, &path, depth + 1, left_out)
     }
 
@@ -234,9 +234,8 @@ impl Walk<'_> {
         kind: FileType,
     ) -> Result<(), Error> {
         if kind == FileType::Directory {
-            let folder = rustix::fs::openat(parent, name, FOLDER, Mode::empty())
-                .map_err(file("open", &self.at(&path)))?;
-            let inside = names(&folder).map_err(file("read", &self.at(&path)))?;
+            let folder = open(parent, name, FOLDER).map_err(file("open", &self.at(&path)))?;
+            let inside = self.names(&folder, &path)?;
             if inside.iter().all(|name| name == b".git") {
                 return Ok(());
             }
@@ -331,8 +330,7 @@ impl Walk<'_> {
         // NONBLOCK: a FIFO put there in between must not hold us up.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let at = self.at(path);
-        let fd =
-            rustix::fs::openat(folder, name, flags, Mode::empty()).map_err(file("read", &at))?;
+        let fd = open(folder, name, flags).map_err(file("read", &at))?;
         let stat = rustix::fs::fstat(&fd).map_err(file("read", &at))?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
             self.refused.push(Refusal {
@@ -377,7 +375,7 @@ impl Walk<'_> {
         }
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         // A link or something odd is no rule file; the walk will say what it is.
-        let Ok(fd) = rustix::fs::openat(folder, RULE_FILE, flags, Mode::empty()) else {
+        let Ok(fd) = open(folder, RULE_FILE, flags) else {
             return Ok(());
         };
         let regular = rustix::fs::fstat(&fd)
@@ -428,24 +426,50 @@ impl Walk<'_> {
         }
     }
 
+    /// What a folder holds, in the order of bytes.
+    fn names(&self, folder: &OwnedFd, path: &[u8]) -> Result<Vec<Vec<u8>>, Error> {
+        let at = self.at(path);
+        let mut out = Vec::new();
+        for entry in Dir::read_from(folder).map_err(file("read", &at))? {
+            let entry = entry.map_err(file("read", &at))?;
+            let name = entry.file_name().to_bytes();
+            if name != b"." && name != b".." {
+                out.push(name.to_vec());
+            }
+            if out.len() > MAX_NAMES {
+                return Err(Error::TooLarge {
+                    what: format!("the folder `{}`", show(path)),
+                    limit: format!("{MAX_NAMES} names"),
+                });
+            }
+        }
+        out.sort();
+        Ok(out)
+    }
+
     fn at(&self, path: &[u8]) -> PathBuf {
         self.dir.join(show(path))
     }
 }
 
-fn names(folder: &OwnedFd) -> rustix::io::Result<Vec<Vec<u8>>> {
-    let mut out = Vec::new();
-    for entry in Dir::read_from(folder)? {
-        let name = entry?.file_name().to_bytes().to_vec();
-        if name != b"." && name != b".." {
-            out.push(name);
-        }
-        if out.len() > MAX_NAMES {
-            return Err(rustix::io::Errno::FBIG);
-        }
-    }
-    out.sort();
-    Ok(out)
+/// Opens what lies in a folder. Where a program took its own right to read away, and we have no more than
+/// its, that right is given back.
+fn open(folder: &OwnedFd, name: &[u8], flags: OFlags) -> rustix::io::Result<OwnedFd> {
+    let open = || rustix::fs::openat(folder, name, flags, Mode::empty());
+    let errno = match open() {
+        Err(errno @ rustix::io::Errno::ACCESS) => errno,
+        opened => return opened,
+    };
+    let mode = rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?.st_mode;
+    // Nothing runs in there any more, so what is changed is what was looked at.
+    let more = match FileType::from_raw_mode(mode) {
+        FileType::Directory => 0o500,
+        FileType::RegularFile => 0o400,
+        _ => return Err(errno),
+    };
+    let mode = Mode::from_raw_mode((mode & 0o7777) | more);
+    rustix::fs::chmodat(folder, name, mode, AtFlags::empty())?;
+    open()
 }
 
 fn join(prefix: &[u8], name: &[u8]) -> Vec<u8> {

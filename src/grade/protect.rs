@@ -196,25 +196,73 @@ impl Protection {
     }
 
     /// Whether a path may not change once the graded tree stands: it lies where tests lie, is in
-    /// their way, or is protected.
+    /// their way, or is protected; or Python would load it in place of such a file.
     pub fn guards(&self, path: &[u8]) -> bool {
-        let protected = self.protected.matches(path) && !self.may_touch.matches(path);
-        protected || self.tests.matches(path) || self.tests.is_in_the_way(path)
+        let guards = |path: &[u8]| {
+            let protected = self.protected.matches(path) && !self.may_touch.matches(path);
+            protected || self.tests.matches(path)
+        };
+        let module = stood_in_for(path);
+        guards(path) || self.tests.is_in_the_way(path) || module.is_some_and(|path| guards(&path))
     }
 
-    /// Protected paths that a patch changes without leave. What lies where tests lie is not among
-    /// them: it is put back to base and never run.
+    /// Protected paths that a patch changes without leave, and what Python would load in their place or in
+    /// that of a file of tests. What lies where tests lie is not among them, nor a cache of bytecode: both
+    /// are put back to base and never run.
     pub fn touched(&self, changes: &BTreeMap<Vec<u8>, Change>) -> Vec<Vec<u8>> {
-        changes
-            .keys()
+        let stands_in = |path: &[u8]| {
+            stood_in_for(path).is_some_and(|module| {
+                let protected = self.protected.matches(&module) && !self.may_touch.matches(&module);
+                protected || self.tests.matches(&module)
+            })
+        };
+        let is_back = |path: &[u8]| self.tests.matches(path) || is_bytecode_cache(path);
+        let paths = changes.keys().filter(|path| !is_back(path));
+        paths
             .filter(|path| {
-                self.protected.matches(path)
-                    && !self.tests.matches(path)
-                    && !self.may_touch.matches(path)
+                let named = self.protected.matches(path) || stands_in(path);
+                named && !self.may_touch.matches(path)
             })
             .cloned()
             .collect()
     }
+}
+
+/// The folder in which Python keeps compiled modules. It can be told to run what lies there without a look
+/// at the source (PEP 552, unchecked hash-based `.pyc`).
+const BYTECODE_CACHE: &[u8] = b"__pycache__";
+
+/// Whether a path lies in a cache of bytecode, or is one.
+fn is_bytecode_cache(path: &[u8]) -> bool {
+    path.split(|byte| *byte == b'/')
+        .any(|part| part == BYTECODE_CACHE)
+}
+
+/// The Python module in whose place this file would be loaded: a package or an extension of its name comes
+/// before it, bytecode of it instead of it.
+fn stood_in_for(path: &[u8]) -> Option<Vec<u8>> {
+    let (folder, name) = match path.iter().rposition(|byte| *byte == b'/') {
+        Some(slash) => (&path[..slash], &path[slash + 1..]),
+        None => (&[][..], path),
+    };
+    let stem = name.split(|byte| *byte == b'.').next().unwrap_or(name);
+    let in_folder = |folder: &[u8], stem: &[u8]| {
+        let slash: &[u8] = if folder.is_empty() { b"" } else { b"/" };
+        Some([folder, slash, stem, b".py"].concat())
+    };
+    let above = |suffix: &[u8]| {
+        let rest = folder.strip_suffix(suffix)?;
+        rest.is_empty()
+            .then_some(rest)
+            .or_else(|| rest.strip_suffix(b"/"))
+    };
+    if let Some(above) = above(BYTECODE_CACHE) {
+        return in_folder(above, stem);
+    }
+    if stem == b"__init__" && !folder.is_empty() {
+        return Some([folder, b".py"].concat());
+    }
+    (name.ends_with(b".so") && !stem.is_empty()).then(|| in_folder(folder, stem))?
 }
 
 /// The tree that is graded, and what of the patch is not in it.
@@ -226,7 +274,8 @@ pub struct GradedTree {
     pub put_back: BTreeSet<Vec<u8>>,
 }
 
-/// The graded tree: `result`, with every path that `tests` means as `base` has it.
+/// The graded tree: `result`, with every path that `tests` means, and every cache of Python's bytecode, as
+/// `base` has it.
 ///
 /// A file or link of the patch that stands where a folder of tests or a sealed file needs a folder
 /// (`tests` replaced by a link) is left out too. `sealed` are the paths of the sealed files.
@@ -236,10 +285,11 @@ pub fn graded_tree<'a>(
     tests: &Globs,
     sealed: impl IntoIterator<Item = &'a [u8]>,
 ) -> GradedTree {
+    let is_back = |path: &[u8]| tests.matches(path) || is_bytecode_cache(path);
     let mut needed: BTreeSet<Vec<u8>> = BTreeSet::new();
     let from_base: BTreeMap<Vec<u8>, Entry> = base
         .iter()
-        .filter(|(path, _)| tests.matches(path))
+        .filter(|(path, _)| is_back(path))
         .map(|(path, entry)| (path.to_vec(), *entry))
         .collect();
     for path in from_base.keys() {
@@ -250,7 +300,7 @@ pub fn graded_tree<'a>(
     }
     let mut out = GradedTree::default();
     for (path, entry) in result.iter() {
-        if tests.matches(path) {
+        if is_back(path) {
             if from_base.get(path) != Some(entry) {
                 out.put_back.insert(path.to_vec());
             }
@@ -272,7 +322,7 @@ pub fn graded_tree<'a>(
 }
 
 /// Parent folders of a path.
-fn parents(path: &[u8]) -> impl Iterator<Item = Vec<u8>> + '_ {
+pub fn parents(path: &[u8]) -> impl Iterator<Item = Vec<u8>> + '_ {
     path.iter()
         .enumerate()
         .filter(|(_, byte)| **byte == b'/')
@@ -432,6 +482,73 @@ mod tests {
             ])
         );
         assert_eq!(graded.put_back.len(), 3);
+    }
+
+    #[test]
+    fn bytecode_of_the_patch_is_left_out_and_that_of_the_base_stays() {
+        let tests = Globs::new(&["src/**/test_*.py"]).unwrap();
+        let base = listing(&[("src/__pycache__/old.cpython-311.pyc", "1")]);
+        let result = listing(&[
+            ("src/__pycache__/old.cpython-311.pyc", "2"),
+            ("src/a/__pycache__/test_x.cpython-311.pyc", "x"),
+            ("src/a/pycache.py", "x"),
+        ]);
+        let mut linked = result.clone();
+        linked.insert("lib/__pycache__", Entry::of(Mode::Symlink, b"../src"));
+        for result in [result, linked] {
+            let graded = graded_tree(&base, &result, &tests, []);
+            let expected = [base.clone(), listing(&[("src/a/pycache.py", "x")])];
+            let expected: Listing = expected
+                .iter()
+                .flat_map(Listing::iter)
+                .map(|(path, entry)| (path.to_vec(), *entry))
+                .collect();
+            assert_eq!(graded.tree, expected);
+        }
+    }
+
+    #[test]
+    fn what_python_would_load_in_place_of_a_protected_module_is_protected_too() {
+        let mut plan = Plan::new(Framework::Pytest);
+        plan.tests = vec!["src/**/test_*.py".into()];
+        plan.protected = vec!["tools/check.py".into()];
+        let protection = Protection::new(&plan, &["**/conftest.py"]).unwrap();
+        let touches = |path: &str| {
+            let changed = listing(&[(path, "1")]);
+            !protection
+                .touched(&changes(&Listing::new(), &changed))
+                .is_empty()
+        };
+        for path in [
+            "tools/check.cpython-311-x86_64-linux-gnu.so",
+            "tools/check.so",
+            "tools/check/__init__.py",
+            "conftest/__init__.py",
+            "src/a/test_x/__init__.py",
+        ] {
+            assert!(touches(path), "{path}");
+            assert!(protection.guards(path.as_bytes()), "{path}");
+        }
+        // Not run, so no reason to refuse a patch that has it by accident; a build may not make it.
+        for path in [
+            "tools/__pycache__/check.cpython-311.pyc",
+            "__pycache__/conftest.cpython-311-pytest-8.3.4.pyc",
+            "src/a/__pycache__/test_x.cpython-311.pyc",
+        ] {
+            assert!(!touches(path), "{path}");
+            assert!(protection.guards(path.as_bytes()), "{path}");
+        }
+        for path in [
+            "tools/checks.so",
+            "tools/check/data.py",
+            "tools/other/__init__.py",
+            "src/a/test_data/rows.json",
+            "src/a/__pycache__/calc.cpython-311.pyc",
+            "__init__.py",
+        ] {
+            assert!(!touches(path), "{path}");
+            assert!(!protection.guards(path.as_bytes()), "{path}");
+        }
     }
 
     #[test]

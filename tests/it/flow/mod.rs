@@ -3,6 +3,7 @@
 mod again;
 mod attacks;
 mod bombs;
+mod bytecode;
 mod crates;
 mod credential;
 mod environment;

@@ -1,6 +1,7 @@
 use super::{Sample, fsck, git, make_executable, put, trees::awkward};
 use hangar::base::process::Run;
 use hangar::git::{CollectOptions, Collected, Error, IgnoreRules, PathFault, Repository};
+use hangar::model::listing::Mode;
 use hangar::model::object_id::ObjectId;
 use std::ffi::OsStr;
 use std::fs;
@@ -492,14 +493,28 @@ fn limits_hold_for_what_is_new_or_changed() {
 }
 
 #[test]
-fn what_cannot_be_read_is_an_error() {
+fn what_a_program_took_its_own_rights_from_is_read_all_the_same() {
     use std::os::unix::fs::PermissionsExt as _;
     let agent = Agent::plain();
     agent.put("b", "x");
-    fs::set_permissions(agent.dir.join("b"), fs::Permissions::from_mode(0o0)).unwrap();
-    // Root reads everything.
-    if fs::read(agent.dir.join("b")).is_err() {
-        let error = agent.try_collect(&CollectOptions::default()).unwrap_err();
-        assert!(matches!(error, Error::File { .. }), "{error}");
+    agent.put("dir/deep/c", "y");
+    agent.put("run", "#!/bin/sh\n");
+    for (path, mode) in [
+        ("b", 0o000),
+        ("run", 0o100),
+        ("dir/deep/c", 0o200),
+        ("dir/deep", 0o000),
+        ("dir", 0o300),
+    ] {
+        fs::set_permissions(agent.dir.join(path), fs::Permissions::from_mode(mode)).unwrap();
     }
+    let collected = agent.collect();
+    assert_eq!(collected.refused, []);
+    let of = |path: &str| {
+        let entry = collected.listing.get(path.as_bytes()).unwrap();
+        (entry.mode, entry.len)
+    };
+    assert_eq!(of("b"), (Mode::Regular, 1));
+    assert_eq!(of("dir/deep/c"), (Mode::Regular, 1));
+    assert_eq!(of("run"), (Mode::Executable, 10));
 }
