@@ -61,13 +61,23 @@ struct Sighting {
     at: i64,
 }
 
+/// What a process says that it holds.
+#[derive(Debug, Clone)]
+pub struct Holding {
+    task: TaskId,
+    lease: String,
+}
+
 /// Takes the task for this worker. A claim by the same worker key whose process is gone is taken
 /// over at once; a foreign one only when it was seen unchanged for one lease.
 pub fn take(host: &Host<'_>, store: &Store, id: &TaskId) -> Result<Hold, Error> {
     let dir = store.repo.hangar_dir().join("claims");
     files::create_private_dir(&dir)?;
+    // Beside the key, not in the clone: all clones on this machine claim with one key.
+    let locks = host.data.join("claims");
+    files::create_private_dir(&locks)?;
     let worker = Identity::of(&store.policy, host.worker.signer())?;
-    let Attempt::Taken(lock) = files::try_lock_patiently(&dir.join(format!("{id}.lock")))? else {
+    let Attempt::Taken(lock) = files::try_lock_patiently(&locks.join(format!("{id}.lock")))? else {
         return Err(Error::Held {
             holder: worker.principal().clone(),
             remedy: "it is being worked on in another process on this machine; wait for that, or stop it".into(),
@@ -102,7 +112,10 @@ pub fn take(host: &Host<'_>, store: &Store, id: &TaskId) -> Result<Hold, Error> 
             remedy: "it is taken over when its claim was seen unchanged for 30 minutes: run it again then".into(),
         });
     }
-    *host.holding.borrow_mut() = Some(id.clone());
+    *host.holding.borrow_mut() = Some(Holding {
+        task: id.clone(),
+        lease: lease.clone(),
+    });
     Ok(Hold { lease, _lock: lock })
 }
 
@@ -180,23 +193,26 @@ pub fn append<T: Document + Serialize>(
     Ok(store.append_document(reference, identity, document, more, note)?)
 }
 
-/// Fails where the task that this process works on is not claimed by this worker any more.
+/// Fails where the task that this process works on is not claimed by it any more.
 pub fn confirm(host: &Host<'_>, store: &Store) -> Result<(), Error> {
-    let Some(id) = host.holding.borrow().clone() else {
+    let Some(held) = host.holding.borrow().clone() else {
         return Ok(());
     };
-    let task = store.task(&id)?.task;
+    let task = store.task(&held.task)?.task;
     let ours = host.worker.public().fingerprint();
-    match why_lost(&task, &ours) {
+    match why_lost(&task, &ours, &held.lease) {
         None => Ok(()),
         Some(why) => Err(Error::Lost { why }),
     }
 }
 
-/// Why a task is not held by the worker key `ours`; `None` where it is.
-fn why_lost(task: &Task, ours: &Fingerprint) -> Option<String> {
+/// Why a task is not held under this lease of the worker key `ours`; `None` where it is.
+fn why_lost(task: &Task, ours: &Fingerprint, lease: &str) -> Option<String> {
     match &task.claim {
-        Some(claim) if claim.key == *ours => None,
+        Some(claim) if claim.lease == *lease => None,
+        Some(claim) if claim.key == *ours => {
+            Some("another process with the same key took it over".into())
+        }
         Some(claim) => Some(format!("{} took it over", claim.worker)),
         None => Some(match &task.moved {
             Some(moved) => format!("it is {} now, since {moved}", task.state),
@@ -316,9 +332,9 @@ impl Keeper<'_> {
             ))) => {
                 let task = store.task(self.id)?.task;
                 let ours = self.signer.public().fingerprint();
-                let why = why_lost(&task, &ours);
+                let why = why_lost(&task, &ours, self.lease);
                 Ok(Some(why.unwrap_or_else(|| {
-                    "another process with the same key took it over".into()
+                    "its claim could not be renewed".into()
                 })))
             }
             Err(error) => Err(error),

@@ -1,10 +1,10 @@
 //! This machine: its keys, its sandbox provider, its programs and folders.
 
 use super::Error;
+use super::claim::Holding;
 use crate::config::user::User;
 use crate::harness::ledger::Ledger;
 use crate::model::digest::Digest;
-use crate::model::ids::TaskId;
 use crate::model::outcome::Trust;
 use crate::sandbox::spec::{Outcome, Spec};
 use crate::sandbox::{Cancel, Event, Provider};
@@ -42,6 +42,8 @@ pub struct Host<'a> {
     pub user: User,
     /// The user's environment, from which agent programs get variables by name.
     pub env: BTreeMap<OsString, OsString>,
+    /// The folder of the machine keys: `$XDG_DATA_HOME/hangar/<repo id>`.
+    pub data: PathBuf,
     /// `$XDG_CACHE_HOME/hangar`.
     pub cache: PathBuf,
     /// Health of the agent programs.
@@ -51,7 +53,7 @@ pub struct Host<'a> {
     /// Where progress goes.
     pub progress: &'a dyn Fn(Progress),
     /// The task that this process has claimed; set by `claim`.
-    pub holding: RefCell<Option<TaskId>>,
+    pub holding: RefCell<Option<Holding>>,
 }
 
 impl std::fmt::Debug for Host<'_> {

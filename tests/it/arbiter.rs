@@ -132,6 +132,8 @@ fn of_twenty_clones_that_claim_a_task_exactly_one_gets_it() {
                 let store = Arbitrated::store(&dir);
                 let host = Host {
                     worker,
+                    // Twenty machines: each has its own.
+                    data: dir.join(".git"),
                     ..arbitrated.world.host()
                 };
                 let mut won = Vec::new();

@@ -61,6 +61,43 @@ fn a_claim_of_the_same_key_is_retaken_at_once_when_its_process_is_gone() {
 }
 
 #[test]
+fn clones_on_one_machine_share_a_key_and_do_not_take_a_task_from_each_other() {
+    let (world, id) = world();
+    let (store, host) = (world.store(), world.host());
+    let first = claim::take(&host, &store, &id).unwrap();
+    let twin = world.dir.path().join("twin");
+    let copy = ["-r", "repo", "twin"];
+    let copied = std::process::Command::new("cp")
+        .args(copy)
+        .current_dir(world.dir.path())
+        .status();
+    assert!(copied.unwrap().success());
+    let open = || Store::open(Repository::discover(&twin).unwrap(), clock_at(0)).unwrap();
+    is_held(&world.host(), &open(), &id);
+    drop(first);
+    claim::take(&world.host(), &open(), &id).unwrap();
+}
+
+#[test]
+fn a_claim_that_another_process_with_the_same_key_took_over_is_lost() {
+    let (world, id) = world();
+    let (store, host) = (world.store(), world.host());
+    let _hold = claim::take(&host, &store, &id).unwrap();
+    claim::confirm(&host, &store).unwrap();
+    let worker = Identity::of(&store.policy, host.worker.signer()).unwrap();
+    let again = Change::Claim {
+        lease: "another".repeat(4),
+    };
+    store
+        .change_task(&id, &worker, |_| Ok(vec![again.clone()]))
+        .unwrap();
+    match claim::confirm(&host, &store) {
+        Err(Error::Lost { why }) => assert!(why.contains("the same key"), "{why}"),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
 fn a_foreign_claim_is_respected_until_it_was_seen_unchanged_for_a_lease() {
     let (world, id) = world();
     let (one, two) = (world.host(), world.second_host());

@@ -39,7 +39,8 @@ pub fn host<'a>(
 ) -> Result<Host<'a>, Error> {
     pins::record(&store.repo, &store.policy)?;
     let user = here.user()?;
-    let (worker, grader) = Host::keys(&here.data_dir(&store.policy.repo())?)?;
+    let data = here.data_dir(&store.policy.repo())?;
+    let (worker, grader) = Host::keys(&data)?;
     let named = provider
         .map(str::to_owned)
         .or_else(|| {
@@ -55,6 +56,7 @@ pub fn host<'a>(
         binary: binary()?,
         user,
         env: here.env.clone(),
+        data,
         cache: here.paths()?.cache,
         health: here.health()?,
         cancel: watch.cancel.clone(),

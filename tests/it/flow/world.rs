@@ -84,13 +84,15 @@ impl World {
         let worker = trust::MachineKey::load(&keys, trust::MachineRole::Worker).unwrap();
         Host {
             worker,
+            data: keys,
             ..self.host()
         }
     }
 
     /// This machine with a scripted writer and a scripted implementer.
     pub(crate) fn host(&self) -> Host<'static> {
-        let (worker, grader) = Host::keys(&self.dir.path().join("data")).unwrap();
+        let data = self.dir.path().join("data");
+        let (worker, grader) = Host::keys(&data).unwrap();
         let script = |name: &str| {
             let dir = self.dir.path().join(name);
             fs::create_dir_all(&dir).unwrap();
@@ -129,6 +131,7 @@ impl World {
             binary: env!("CARGO_BIN_EXE_hangar").into(),
             user,
             env: BTreeMap::new(),
+            data,
             cache: self.dir.path().join("cache"),
             health: Ledger::new(&self.dir.path().join("state"), clock()),
             cancel: Cancel::default(),
