@@ -51,6 +51,7 @@ mod grade_attacks_ctest;
 mod grade_attacks_go;
 mod grade_attacks_js;
 mod grade_attacks_learning;
+mod grade_attacks_names;
 mod grade_attacks_node;
 mod grade_attacks_package;
 mod grade_attacks_python;

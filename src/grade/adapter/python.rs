@@ -5,6 +5,7 @@ use crate::base::words;
 use crate::grade::call::{Call, End, Layout, Raw, Script, Tool};
 use crate::grade::frames::{self, Frame};
 use crate::grade::manifest::{Tree, has_extension};
+use crate::grade::protect::Globs;
 use crate::grade::report::{Builder, Fault, RunReport};
 use crate::grade::suite::Suite;
 use crate::model::outcome::{FailureClass, Outcome, TestId};
@@ -106,15 +107,9 @@ pub(super) fn request(
         .iter()
         .map(|place| place.to_string_lossy());
     let path: Vec<Cow<'_, str>> = named.map(Cow::from).chain(added).collect();
-    // Folders at the root that are all tests.
-    let folders: Vec<&str> = suite
-        .plan
-        .tests
-        .iter()
-        .map(|folder| folder.trim_end_matches('/'))
-        .filter(|folder| !folder.contains(['/', '*', '?', '[', '{']))
-        .collect();
+    let (modules, folders) = own_modules(suite);
     serde_json::json!({
+        "modules": modules,
         "folders": folders,
         "mode": mode,
         "ids": ids,
@@ -125,6 +120,29 @@ pub(super) fn request(
         "plugins": suite.plan.plugins,
         "options": suite.plan.options,
     })
+}
+
+/// Files of modules that are the tests' own, sealed or as the base has them, and the folders above them in
+/// which everything is theirs: no file of a patch is loaded in their place.
+fn own_modules(suite: &Suite) -> (BTreeSet<String>, BTreeSet<String>) {
+    let sealed = suite.files.iter().map(|file| &file.path);
+    let all = sealed.chain(&suite.project.tests);
+    let modules: BTreeSet<String> = all.filter(|path| path.ends_with(".py")).cloned().collect();
+    // Where any name at all would be a test's. Patterns that can't be read are met long before.
+    let globs = Globs::new(&suite.plan.tests).ok();
+    let is_theirs = |folder: &str| {
+        let any = format!("{folder}/\u{1}");
+        globs
+            .as_ref()
+            .is_some_and(|globs| globs.matches(any.as_bytes()))
+    };
+    let above = modules.iter().flat_map(|path| {
+        let ends = path.match_indices('/');
+        ends.map(|(end, _)| path[..end].to_owned())
+    });
+    let folders = above.collect::<BTreeSet<_>>().into_iter();
+    let folders = folders.filter(|folder| is_theirs(folder)).collect();
+    (modules, folders)
 }
 
 /// Whether sealed files import what only the patch installs. The base's own modules come before that.

@@ -95,8 +95,13 @@ def run():
     send, close = open_channel(request["nonce"])
     leave, flush = os._exit, (sys.stdout.flush, sys.stderr.flush)
     load_everything()
-    bind_folders(request["root"], request["folders"])
-    extend_path(request["root"], request["path"], request["files"])
+    finder = prepare_imports(request)
+    # pytest's own hook comes before every finder, and reads caches of what it rewrote.
+    elsewhere = importlib.machinery.PathFinder.find_spec
+    hook = _pytest.assertion.rewrite.AssertionRewritingHook
+    hook._find_spec = staticmethod(
+        lambda name, path=None: finder.find_spec(name) or elsewhere(name, path))
+    _pytest.assertion.rewrite._read_pyc = lambda *_, **__: None
     # The environment is no place to tell the code which test calls it (PYTEST_CURRENT_TEST).
     _pytest.runner._update_current_test_var = lambda item, when: None
     arguments = [

@@ -66,21 +66,57 @@ def package_root(folder):
     return folder
 
 
-def bind_folders(root, names):
-    """A folder of tests without `__init__.py` is a namespace, and any module or package of that
-    name elsewhere would win over it. So it is bound to its own folder here."""
-    for name in names:
-        folder = os.path.join(root, name)
-        known = name in sys.modules or name in getattr(sys, "stdlib_module_names", ())
-        if known or not name.isidentifier() or not os.path.isdir(folder):
-            continue
-        if not os.path.exists(os.path.join(folder, "__init__.py")):
+class AsWritten(importlib.machinery.SourceFileLoader):
+    """Compiles the file itself. A cache of bytecode need not say what the source says."""
+
+    def get_code(self, fullname):
+        path = self.get_filename(fullname)
+        return self.source_to_code(self.get_data(path), path)
+
+
+class TestsFirst:
+    """Finds the modules of the tests by the files that they are, whatever else has their name: a
+    package, an extension or a folder elsewhere, or another way for a package above them."""
+
+    def __init__(self, root, files, folders):
+        self.root, self.found, self.named = root, {}, {}
+        self.folders = [os.path.join(root, folder) for folder in folders]
+        self.files = [os.path.join(root, file) for file in files if file.endswith(".py")]
+
+    def look_from(self, place):
+        """Names the modules of the tests as they are called from a folder on the path."""
+        start = os.path.join(place, "")
+        for path in self.files + self.folders:
+            if not path.startswith(start):
+                continue
+            parts = path[len(start):].split("/")
+            if path not in self.folders:
+                last = parts.pop()
+                if last != "__init__.py":
+                    parts.append(last[:-len(".py")])
+            top = parts[0] if parts else ""
+            if top and all(map(str.isidentifier, parts)) and not is_standard(top):
+                self.named.setdefault(".".join(parts), path)
+
+    def find_spec(self, name, path=None, target=None):
+        path = self.named.get(name)
+        if path is None:
+            return None
+        if path in self.folders:
+            # Without `__init__.py`, which would have been named first.
             spec = importlib.machinery.ModuleSpec(name, None, is_package=True)
-            spec.submodule_search_locations = [folder]
-            sys.modules[name] = importlib.util.module_from_spec(spec)
+            spec.submodule_search_locations = [path]
+            return spec
+        inside = [os.path.dirname(path)] if path.endswith("/__init__.py") else None
+        return importlib.util.spec_from_file_location(
+            name, path, loader=AsWritten(name, path), submodule_search_locations=inside)
 
 
-def extend_path(root, extra, files):
+def is_standard(name):
+    return name in getattr(sys, "stdlib_module_names", ()) or name in sys.builtin_module_names
+
+
+def extend_path(root, extra, files, finder):
     """The project comes after the standard library and the installed packages: a `json.py` in its
     root shadows nothing that the runner needs. The folders of the tests come before the project: a
     module of the patch shadows no helper of the tests."""
@@ -92,7 +128,15 @@ def extend_path(root, extra, files):
     for place in extra:
         places.append(os.path.join(root, place))
     for place in places:
+        finder.look_from(place)
         if place not in sys.path:
             sys.path.append(place)
+
+
+def prepare_imports(request):
+    finder = TestsFirst(request["root"], request["modules"], request["folders"])
+    extend_path(request["root"], request["path"], request["files"], finder)
+    sys.meta_path.insert(0, finder)
+    return finder
 
 

@@ -32,7 +32,7 @@ def load(root, path):
         if found is not None and found.origin == full:
             return importlib.import_module(dotted)
     name = os.path.splitext(os.path.basename(path))[0]
-    spec = importlib.util.spec_from_file_location(name, full)
+    spec = importlib.util.spec_from_file_location(name, full, loader=AsWritten(name, full))
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     spec.loader.exec_module(module)
@@ -142,8 +142,7 @@ def run():
     request = read_request()
     send, close = open_channel(request["nonce"])
     leave, flush = os._exit, (sys.stdout.flush, sys.stderr.flush)
-    bind_folders(request["root"], request["folders"])
-    extend_path(request["root"], request["path"], request["files"])
+    prepare_imports(request)
     send("start")
     found, broken = collect(request, send)
     recorder = Recorder(send, {id(test): name for _, name, test in found})
