@@ -96,12 +96,24 @@ pub fn examine(
     );
     let framework = adapter(plan.framework);
     let protection = Protection::new(&plan, framework.protected())?;
-    let touched = protection.touched(&subject.changes());
+    let changes = subject.changes();
+    let sealed = opened.payload.files().iter();
+    let sealed = sealed.map(|file| file.path.as_bytes());
+    let stands_in = protection.standing_in(&subject.base_listing, &changes, sealed);
+    let touched: BTreeSet<_> = protection.touched(&changes).into_iter().collect();
     let touched: Vec<String> = touched
         .iter()
+        .chain(stands_in.iter().filter(|path| !touched.contains(*path)))
         .map(|path| String::from_utf8_lossy(path).into_owned())
         .collect();
-    let leak = leak::find(store, dossier, opened, subject, run)?;
+    let leak = leak::find(
+        store,
+        dossier,
+        opened,
+        subject,
+        run,
+        &host.grader_identity()?,
+    )?;
     if let Some(leak) = leak {
         return Ok(Findings::refused(
             leak.to_string(),

@@ -13,7 +13,7 @@ use crate::model::digest::Digest;
 use crate::model::outcome::Secrecy;
 use crate::model::run::Run;
 use crate::model::task::Task;
-use crate::seal;
+use crate::seal::{self, Identity};
 use crate::store::Store;
 use crate::store::dossier::{Dossier, Held};
 use std::fmt;
@@ -47,11 +47,12 @@ pub(super) fn find(
     opened: &Opened,
     subject: &Subject,
     run: Option<&Held<Run>>,
+    grader: &Identity,
 ) -> Result<Option<Leak>, Error> {
     let mut texts: Vec<Vec<u8>> = subject.changes().into_keys().collect();
     texts.extend(subject.changed_contents(&store.repo)?);
     if let Some(run) = run {
-        texts.extend(clear_attachments(store, run)?);
+        texts.extend(attachments(store, run, grader)?);
     }
     if holds_mark(&texts, &agent::canaries(dossier)) {
         return Ok(Some(Leak::Mark));
@@ -63,12 +64,19 @@ pub(super) fn find(
     Ok(None)
 }
 
-/// Attachments of a run that are stored in clear.
-fn clear_attachments(store: &Store, run: &Held<Run>) -> Result<Vec<Vec<u8>>, Error> {
+/// What came with a run. From the second round on it is sealed, since it may hold ids of tests. What was
+/// sealed before this grader was there can't be looked at.
+fn attachments(store: &Store, run: &Held<Run>, grader: &Identity) -> Result<Vec<Vec<u8>>, Error> {
     let mut found = Vec::new();
-    let all = run.value().attachment.iter();
-    for attachment in all.filter(|attachment| !attachment.sealed) {
-        found.extend(run.folder.file(&store.repo, &attachment.name)?);
+    for attachment in &run.value().attachment {
+        let Some(stored) = run.folder.file(&store.repo, &attachment.name)? else {
+            continue;
+        };
+        if !attachment.sealed {
+            found.push(stored);
+        } else if let Ok(text) = seal::decrypt(&stored, grader) {
+            found.push(text.expose().to_vec());
+        }
     }
     Ok(found)
 }

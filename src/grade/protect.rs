@@ -206,26 +206,65 @@ impl Protection {
         guards(path) || self.tests.is_in_the_way(path) || module.is_some_and(|path| guards(&path))
     }
 
-    /// Protected paths that a patch changes without leave, and what Python would load in their place or in
-    /// that of a file of tests. What lies where tests lie is not among them, nor a cache of bytecode: both
-    /// are put back to base and never run.
+    /// Protected paths that a patch changes without leave, and what Python would load in their place. What
+    /// lies where tests lie is not among them, nor a cache of bytecode: both are put back to base and never
+    /// run.
     pub fn touched(&self, changes: &BTreeMap<Vec<u8>, Change>) -> Vec<Vec<u8>> {
-        let stands_in = |path: &[u8]| {
-            stood_in_for(path).is_some_and(|module| {
-                let protected = self.protected.matches(&module) && !self.may_touch.matches(&module);
-                protected || self.tests.matches(&module)
-            })
-        };
-        let is_back = |path: &[u8]| self.tests.matches(path) || is_bytecode_cache(path);
-        let paths = changes.keys().filter(|path| !is_back(path));
+        let protected = |path: &[u8]| self.protected.matches(path) && !self.may_touch.matches(path);
+        let stands_in = |path: &[u8]| stood_in_for(path).is_some_and(|module| protected(&module));
+        let paths = changes
+            .keys()
+            .filter(|path| !is_put_back(&self.tests, path));
         paths
-            .filter(|path| {
-                let named = self.protected.matches(path) || stands_in(path);
-                named && !self.may_touch.matches(path)
-            })
+            .filter(|path| protected(path) || stands_in(path) && !self.may_touch.matches(path))
             .cloned()
             .collect()
     }
+
+    /// Changed paths that are delivered as the patch has them and were run as the base has them.
+    pub fn unrun(&self, changes: &BTreeMap<Vec<u8>, Change>) -> Vec<Vec<u8>> {
+        let paths = changes.keys();
+        let paths = paths.filter(|path| is_put_back(&self.tests, path));
+        paths.cloned().collect()
+    }
+
+    /// Paths of the patch that a module of the tests would be taken for where JavaScript names it without its
+    /// extension, or as a folder. `sealed` are the paths of the sealed files.
+    pub fn standing_in<'a>(
+        &self,
+        base: &'a Listing,
+        changes: &BTreeMap<Vec<u8>, Change>,
+        sealed: impl IntoIterator<Item = &'a [u8]>,
+    ) -> Vec<Vec<u8>> {
+        let own = base.iter().map(|(path, _)| path);
+        let own = own.filter(|path| self.tests.matches(path)).chain(sealed);
+        let names: BTreeSet<&[u8]> = own.filter_map(module_name).collect();
+        let takes = |path: &[u8]| {
+            let names_it = |name: Option<&[u8]>| name.is_some_and(|name| names.contains(name));
+            let folder = path.strip_suffix(b"/package.json");
+            names_it(Some(path)) || names_it(folder) || names_it(module_name(path))
+        };
+        let there = changes.iter().filter(|(_, (_, after))| after.is_some());
+        let paths = there.map(|(path, _)| path);
+        let paths = paths.filter(|path| !self.tests.matches(path) && !self.may_touch.matches(path));
+        paths.filter(|path| takes(path)).cloned().collect()
+    }
+}
+
+/// Extensions that JavaScript's ways to find a module add to its name.
+const MODULE_EXTENSIONS: &[&str] = &[
+    "cjs", "cts", "js", "json", "jsx", "mjs", "mts", "node", "ts", "tsx",
+];
+
+/// What a module of JavaScript may be called without its extension: its path without it, or the folder of
+/// which it is the index.
+fn module_name(path: &[u8]) -> Option<&[u8]> {
+    let dot = path.iter().rposition(|byte| *byte == b'.')?;
+    let (name, extension) = (&path[..dot], &path[dot + 1..]);
+    let known = MODULE_EXTENSIONS
+        .iter()
+        .any(|one| one.as_bytes() == extension);
+    known.then(|| name.strip_suffix(b"/index").unwrap_or(name))
 }
 
 /// The folder in which Python keeps compiled modules. It can be told to run what lies there without a look
@@ -236,6 +275,11 @@ const BYTECODE_CACHE: &[u8] = b"__pycache__";
 fn is_bytecode_cache(path: &[u8]) -> bool {
     path.split(|byte| *byte == b'/')
         .any(|part| part == BYTECODE_CACHE)
+}
+
+/// Whether the graded tree has the base's file at this path, whatever the patch says.
+fn is_put_back(tests: &Globs, path: &[u8]) -> bool {
+    tests.matches(path) || is_bytecode_cache(path)
 }
 
 /// The Python module in whose place this file would be loaded: a package or an extension of its name comes
@@ -285,7 +329,7 @@ pub fn graded_tree<'a>(
     tests: &Globs,
     sealed: impl IntoIterator<Item = &'a [u8]>,
 ) -> GradedTree {
-    let is_back = |path: &[u8]| tests.matches(path) || is_bytecode_cache(path);
+    let is_back = |path: &[u8]| is_put_back(tests, path);
     let mut needed: BTreeSet<Vec<u8>> = BTreeSet::new();
     let from_base: BTreeMap<Vec<u8>, Entry> = base
         .iter()
@@ -524,7 +568,6 @@ mod tests {
             "tools/check.so",
             "tools/check/__init__.py",
             "conftest/__init__.py",
-            "src/a/test_x/__init__.py",
         ] {
             assert!(touches(path), "{path}");
             assert!(protection.guards(path.as_bytes()), "{path}");
@@ -549,6 +592,42 @@ mod tests {
             assert!(!touches(path), "{path}");
             assert!(!protection.guards(path.as_bytes()), "{path}");
         }
+    }
+
+    #[test]
+    fn what_javascript_would_take_for_a_module_of_the_tests_is_found() {
+        let mut plan = Plan::new(Framework::Node);
+        plan.tests = vec!["**/*.test.js".into(), "**/*.testlib.js".into()];
+        let protection = Protection::new(&plan, &[]).unwrap();
+        let base = listing(&[("src/old.testlib.js", "1"), ("src/gone", "1")]);
+        let found = |path: &str| {
+            let changed = changes(&Listing::new(), &listing(&[(path, "1")]));
+            let sealed: [&[u8]; 1] = [b"src/help.testlib.js"];
+            protection.standing_in(&base, &changed, sealed).len()
+        };
+        for path in [
+            "src/help.testlib",
+            "src/old.testlib",
+            "src/help.testlib.cjs",
+            "src/help.testlib.json",
+            "src/help.testlib/index.js",
+            "src/help.testlib/package.json",
+        ] {
+            assert_eq!(found(path), 1, "{path}");
+        }
+        for path in [
+            "src/help.testlib.js",
+            "src/help.testlib/other.js",
+            "src/help.js",
+            "help.testlib",
+            "src/new.testlib",
+            "package.json",
+        ] {
+            assert_eq!(found(path), 0, "{path}");
+        }
+        let gone = changes(&listing(&[("src/help.testlib", "1")]), &Listing::new());
+        let sealed: [&[u8]; 1] = [b"src/help.testlib.js"];
+        assert!(protection.standing_in(&base, &gone, sealed).is_empty());
     }
 
     #[test]

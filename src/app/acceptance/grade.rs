@@ -78,6 +78,8 @@ pub struct GradeView {
     /// Changed paths for which an approver must sign the patch id before it is delivered.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub guarded: Vec<String>,
+    /// Paths where tests lie, or caches of bytecode, of which the base's were run: the patch's are delivered.
+    pub put_back: u32,
     /// Limits that were hit.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub limits_hit: Vec<String>,
@@ -267,6 +269,7 @@ fn view(graded: &Graded, subject: &Subject, seal: &Held<Manifest>, approved: boo
         provider: grade.sandbox.provider.clone(),
         protected_touched: grade.protected_touched.clone(),
         guarded: guarded(&subject.changes()),
+        put_back: grade.put_back,
         limits_hit: grade.limits_hit.clone(),
         timing: grade.timing,
     }

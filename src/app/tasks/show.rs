@@ -211,6 +211,8 @@ pub struct GradeView {
     pub secrecy: Secrecy,
     /// Whether the tests were sealed after some implementation was seen.
     pub after_code: bool,
+    /// Paths where tests lie, or caches of bytecode, of which the base's were run: the patch's are delivered.
+    pub put_back: u32,
     /// Why it is not accepted.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub reasons: Vec<String>,
@@ -339,6 +341,7 @@ fn grade(held: &Held<crate::model::grade::Grade>) -> GradeView {
         verdict: grade.verdict,
         secrecy: grade.secrecy,
         after_code: grade.after_code,
+        put_back: grade.put_back,
         reasons: grade.reasons.clone(),
         doubt: held.document.reduced.as_ref().map(ToString::to_string),
     }

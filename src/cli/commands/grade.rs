@@ -1,6 +1,7 @@
 //! `hangar grade`
 
 use crate::app::acceptance::grade::{self, GradeView, Patch, Wanted};
+use crate::base::words::{count, word};
 use crate::cli::args::TaskArg;
 use crate::cli::watch::watched;
 use crate::cli::{CliError, ExitStatus, context::Context};
@@ -115,6 +116,9 @@ fn text(view: &GradeView) -> String {
         lines
             .push("packages   those of the base, and behind them those that the patch adds".into());
     }
+    if view.put_back > 0 {
+        lines.push(format!("put back   {}", put_back(view.put_back)));
+    }
     if view.unchanged {
         lines.push("patch      empty: this is the task's base as it is".into());
     }
@@ -142,4 +146,14 @@ fn text(view: &GradeView) -> String {
         None => "signed     no (dry run, nothing was recorded)".into(),
     });
     lines.join("\n") + "\n"
+}
+
+/// What a grade says nothing about: paths of the patch in whose place those of the base were run.
+pub(super) fn put_back(paths: u32) -> String {
+    let paths = usize::try_from(paths).unwrap_or(usize::MAX);
+    format!(
+        "{} where tests lie, run as the base has {}, delivered as the patch has {1}",
+        count(paths, "path", "paths"),
+        word(paths, "it", "them"),
+    )
 }

@@ -109,7 +109,18 @@ fn untouched(case: &Case<'_>, grade: &Held<Grade>, sheet: &mut Sheet) -> Result<
         // The run's own link names it.
         _ => return Ok(()),
     };
-    for path in protection.touched(&changes(&base.listing, &tree.listing)) {
+    let changes = changes(&base.listing, &tree.listing);
+    let unrun = protection.unrun(&changes);
+    if let Some(first) = unrun.first() {
+        let first = String::from_utf8_lossy(first).escape_debug().to_string();
+        sheet.note(format!(
+            "of {} where tests lie the grade says nothing: delivered as the patch has {}, run as the base has {1} (`{first}`{})",
+            words::count(unrun.len(), "path", "paths"),
+            words::word(unrun.len(), "it", "them"),
+            if unrun.len() > 1 { ", …" } else { "" }
+        ));
+    }
+    for path in protection.touched(&changes) {
         let path = String::from_utf8_lossy(&path).escape_debug().to_string();
         sheet.fault_at(
             Link,

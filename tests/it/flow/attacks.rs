@@ -11,7 +11,7 @@ format = 1
 flow = "test-first"
 [grader]
 framework = "exec"
-tests = ["tests/"]
+tests = ["tests/", "**/*.testlib.js"]
 build = "sh ./build.sh"
 [deliver]
 as = "branch"
@@ -29,6 +29,7 @@ fn refused(hostile: &[(&str, &str)]) -> Vec<String> {
         ("calc.sh", "echo 0\n"),
         ("build.sh", "true\n"),
         ("tests/helper.sh", "EXPECTED=2\n"),
+        ("lib/help.testlib.js", "exports.expected = 2;\n"),
         ("hangar.toml", CONFIG),
     ]);
     for (path, text) in [
@@ -42,6 +43,7 @@ fn refused(hostile: &[(&str, &str)]) -> Vec<String> {
         world.script("coder", &format!("implementer/1/src/{path}"), text);
     }
     world.script("coder", "implementer/2/src/calc.sh", HONEST);
+    world.script("coder", "implementer/2/delete.txt", "lib/help.testlib\n");
     world.script("coder", "implementer/2/src/build.sh", "true\n");
     let store = world.store();
     let id = world.task(&store, "Subtract", &["calc.sh 5 3 prints 2"]);
@@ -67,6 +69,12 @@ fn a_build_step_that_rewrites_a_helper_of_the_tests_is_refused() {
         reasons[0].contains("the build step changes 1 path"),
         "{reasons:?}"
     );
+}
+
+#[test]
+fn what_a_module_of_the_tests_would_be_taken_for_is_refused() {
+    let reasons = refused(&[("lib/help.testlib", "exports.expected = 8;\n")]);
+    assert_eq!(reasons, ["the patch changes 1 protected path"]);
 }
 
 #[test]

@@ -115,6 +115,22 @@ fn a_piece_of_the_tests_in_what_came_with_the_patch_ends_the_task() {
 }
 
 #[test]
+fn a_piece_of_the_tests_in_what_came_with_a_later_patch_ends_the_task() {
+    // From the second round on what comes with a patch is sealed.
+    let scene = Scene::new(&[("src/calc.sh", "echo 1\n")]);
+    let script = |path: &str, text: &str| scene.world.script("coder", path, text);
+    script("implementer/2/src/calc.sh", HONEST);
+    script("implementer/2/out/RESULT.md", &body());
+    let (stop, first) = scene.approved();
+    assert!(!first.accepted && !first.canary_found, "{first:?}");
+    assert!(matches!(stop, Stop::Leaked), "{stop:?}");
+    let dossier = scene.world.store().dossier(&scene.id).unwrap();
+    let second = dossier.grades[1].value();
+    assert!(second.void && second.canary_found, "{second:?}");
+    assert!(dossier.runs.last().unwrap().value().attachment[0].sealed);
+}
+
+#[test]
 fn what_the_base_holds_and_a_few_equal_lines_are_no_leak() {
     let own = format!(
         "{KNOWN}{}",

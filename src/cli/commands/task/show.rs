@@ -7,6 +7,7 @@ use crate::app::tasks::show::{
 };
 use crate::base::words::count;
 use crate::cli::args::TaskArg;
+use crate::cli::commands::grade::put_back;
 use crate::cli::commands::run::contradicting;
 use crate::cli::{CliError, ExitStatus, context::Context};
 use crate::model::task::{Flow, State};
@@ -238,6 +239,10 @@ fn grade(grade: &GradeView) -> String {
         let doubt = format!("does not count: {}", escape::line(doubt));
         text.push_str("\n      ");
         text.push_str(&paint(Label::Bad, doubt));
+    }
+    if grade.put_back > 0 {
+        text.push_str("\n      put back: ");
+        text.push_str(&put_back(grade.put_back));
     }
     for reason in &grade.reasons {
         text.push_str("\n      ");
