@@ -54,7 +54,7 @@ impl Walk<'_> {
     fn everything(&mut self, tree: &Path) -> Result<(), Error> {
         let mut folders = vec![Vec::new()];
         while let Some(above) = folders.pop() {
-            self.folder(tree, above, &mut folders)?;
+            self.folder(tree, &above, &mut folders)?;
         }
         Ok(())
     }
@@ -62,10 +62,10 @@ impl Walk<'_> {
     fn folder(
         &mut self,
         tree: &Path,
-        above: Vec<u8>,
+        above: &[u8],
         folders: &mut Vec<Vec<u8>>,
     ) -> Result<(), Error> {
-        let folder = tree.join(OsStr::from_bytes(&above));
+        let folder = tree.join(OsStr::from_bytes(above));
         let entries = match fs::read_dir(&folder) {
             Ok(entries) => entries,
             Err(error) if is_of_the_tree(&error) => {
@@ -76,7 +76,7 @@ impl Walk<'_> {
         };
         for entry in entries {
             let entry = entry.map_err(|source| failed(&folder, source))?;
-            let mut path = above.clone();
+            let mut path = above.to_vec();
             if !path.is_empty() {
                 path.push(b'/');
             }
@@ -165,6 +165,7 @@ fn failed(path: &Path, source: io::Error) -> Error {
 mod tests {
     use super::*;
     use crate::base::files::write_atomic;
+    use crate::flow::scratch::{remove, tests::dig};
     use crate::model::plan::{Framework, Plan};
 
     fn listing() -> Listing {
@@ -239,28 +240,8 @@ mod tests {
     #[test]
     fn a_tree_that_a_build_made_deep_is_read_to_where_the_kernel_goes() {
         let dir = tree();
-        // Longer than any path that the kernel takes, made as a build makes it: folder by folder.
-        let mut at = rustix::fs::open(
-            dir.path(),
-            rustix::fs::OFlags::DIRECTORY,
-            rustix::fs::Mode::empty(),
-        )
-        .unwrap();
-        for _ in 0..3000 {
-            let folder = rustix::fs::OFlags::DIRECTORY;
-            rustix::fs::mkdirat(&at, "d", rustix::fs::Mode::RWXU).unwrap();
-            at = rustix::fs::openat(&at, "d", folder, rustix::fs::Mode::empty()).unwrap();
-        }
+        dig(dir.path(), 3000);
         assert_eq!(count(dir.path()), 1);
         remove(dir.path());
-    }
-
-    /// `rm` goes down by descriptor; what deletes a temporary folder need not.
-    fn remove(dir: &Path) {
-        let ran = std::process::Command::new("rm")
-            .arg("-rf")
-            .arg(dir)
-            .status();
-        assert!(ran.unwrap().success());
     }
 }

@@ -87,26 +87,42 @@ fn sweep(root: &Path) {
     }
 }
 
-/// Removes a folder, also where a program inside took its own write permission away.
+/// Removes a folder, also where a program inside took its own write permission away or went very deep.
 pub(super) fn remove(path: &Path) {
     if fs::remove_dir_all(path).is_ok() || !path.exists() {
         return;
     }
-    make_writable(path);
+    make_removable(path);
     let _ = fs::remove_dir_all(path);
 }
 
-fn make_writable(path: &Path) {
-    let _ = fs::set_permissions(path, fs::Permissions::from_mode(0o700));
-    for entry in fs::read_dir(path).into_iter().flatten().flatten() {
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            make_writable(&entry.path());
+/// So many levels of the longest names fit into a path that the kernel takes.
+const DEEP: usize = 10;
+
+/// Gives its owner every folder back, and hangs what lies deeper at the top: what removes a tree holds a
+/// descriptor for each level.
+fn make_removable(path: &Path) {
+    let mut folders = vec![(path.to_owned(), 0)];
+    let mut hung = 0;
+    while let Some((mut folder, mut depth)) = folders.pop() {
+        let _ = fs::set_permissions(&folder, fs::Permissions::from_mode(0o700));
+        if depth >= DEEP {
+            let top = path.join(format!("deep-{hung}"));
+            hung += 1;
+            if fs::rename(&folder, &top).is_ok() {
+                (folder, depth) = (top, 1);
+            }
+        }
+        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                folders.push((entry.path(), depth + 1));
+            }
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
     #[test]
@@ -123,5 +139,25 @@ mod tests {
         assert!(live.exists(), "a live scratch must stay");
         drop((first, second));
         assert_eq!(fs::read_dir(root).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_tree_deeper_than_there_are_descriptors_is_removed() {
+        let parent = tempfile::tempdir().unwrap();
+        let dir = parent.path().join("dir");
+        fs::create_dir(&dir).unwrap();
+        dig(&dir, 3000);
+        remove(&dir);
+        assert!(!dir.exists());
+    }
+
+    /// Folders in each other, made as a program makes them: longer than any path.
+    pub(crate) fn dig(dir: &Path, levels: usize) {
+        use rustix::fs::{Mode, OFlags, mkdirat, openat};
+        let mut at = rustix::fs::open(dir, OFlags::DIRECTORY, Mode::empty()).unwrap();
+        for _ in 0..levels {
+            mkdirat(&at, "a-folder", Mode::RWXU).unwrap();
+            at = openat(&at, "a-folder", OFlags::DIRECTORY, Mode::empty()).unwrap();
+        }
     }
 }

@@ -127,7 +127,10 @@ pub(super) fn request(
 fn own_modules(suite: &Suite) -> (BTreeSet<String>, BTreeSet<String>) {
     let sealed = suite.files.iter().map(|file| &file.path);
     let all = sealed.chain(&suite.project.tests);
-    let modules: BTreeSet<String> = all.filter(|path| path.ends_with(".py")).cloned().collect();
+    let modules: BTreeSet<String> = all
+        .filter(|path| has_extension(path, "py"))
+        .cloned()
+        .collect();
     // Where any name at all would be a test's. Patterns that can't be read are met long before.
     let globs = Globs::new(&suite.plan.tests).ok();
     let is_theirs = |folder: &str| {
