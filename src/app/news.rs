@@ -1,6 +1,8 @@
 //! What came with a sync, changes what people may rely on, and is said by no answer of a later command:
 //! each is told once in a clone. Must not know how the sync went.
 
+mod of_tasks;
+
 use super::Here;
 use super::policy::overtaken;
 use crate::base::words::{count, word};
@@ -21,6 +23,7 @@ pub(super) fn tell(here: &Here, store: &Store, tasks: &[TaskId]) {
     let mut news = compromised(store);
     news.extend(overtaken_versions(store));
     news.extend(shared_keys(store, tasks));
+    news.extend(of_tasks::of_tasks(here, store, tasks));
     let new = told::untold(&store.repo.hangar_dir(), news.keys().cloned());
     for key in &new {
         if let Some(text) = news.get(key) {

@@ -19,6 +19,7 @@ use crate::store::sync::{self, Loss, NotApplied, NotPushed, Report, Wanted};
 use crate::store::{self, Store};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
@@ -429,12 +430,12 @@ pub(super) fn tell_brought(here: &Here) {
 
 fn tell_news(here: &Here, store: &Store, report: &Report) {
     let came = report.fetched.iter().chain(&report.joined);
-    let tasks: Vec<TaskId> = came.filter_map(|name| store.layout.task_of(name)).collect();
+    let tasks: BTreeSet<TaskId> = came.filter_map(|name| store.layout.owner(name)).collect();
     let policy = store.layout.policy();
     if report.fetched.contains(&policy) || report.joined.contains(&policy) {
         news::tell_of_lost(here, store);
     }
-    news::tell(here, store, &tasks);
+    news::tell(here, store, &tasks.into_iter().collect::<Vec<_>>());
 }
 
 /// A plain name must be a configured remote: git would take it for a folder.

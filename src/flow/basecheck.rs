@@ -133,7 +133,10 @@ impl Ground {
 /// What the base says of itself.
 pub fn project(repo: &Repository, base: ObjectId, plan: &Plan) -> Result<Project, Error> {
     let globs = Globs::new(&plan.tests)?;
-    in_base(repo, base, |tree| Project::of(plan.framework, &globs, tree))
+    let protected = Globs::new(&plan.protected)?;
+    in_base(repo, base, |tree| {
+        Project::of(plan.framework, &globs, tree).protecting(&protected, tree)
+    })
 }
 
 /// Looks at the files of a base.

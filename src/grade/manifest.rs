@@ -66,6 +66,8 @@ pub struct Project {
     pub declared: BTreeSet<String>,
     /// Test files of the base that a preflight collects; the caller narrows them to the plan.
     pub tests: Vec<String>,
+    /// Files of the base that the plan protects.
+    pub protected: Vec<String>,
     /// Requirement lists at the root (`requirements*.txt`).
     pub lists: Vec<String>,
     /// Name of the distribution that a Python project makes, where its manifest says it plainly.
@@ -139,6 +141,15 @@ impl Project {
             tracks_node_modules,
             ..project
         }
+    }
+
+    /// The same with the files that the plan protects.
+    #[must_use]
+    pub fn protecting(mut self, protected: &Globs, tree: Tree<'_>) -> Self {
+        let paths = tree.paths.iter();
+        let paths = paths.filter(|path| protected.matches(path.as_bytes()));
+        self.protected = paths.cloned().collect();
+        self
     }
 
     /// Whether `module` is a declared dependency and no part of the project.

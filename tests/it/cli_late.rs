@@ -2,6 +2,7 @@
 
 use crate::cli_flow::Place;
 use crate::cli_review::Colleague;
+use crate::common::Ran;
 use serde_json::Value;
 
 /// What the inbox and the page of the task show of a contradiction.
@@ -35,7 +36,15 @@ fn a_rejection_that_comes_after_the_delivery_waits_for_a_word_and_either_can_sta
     hangar(&["submit", "KAN-1"]).success();
     hangar(&["verify", "KAN-1"]).success();
     assert_eq!(shown(&place), (0, 0, "nothing".into()));
-    hangar(&["sync", twin.to_str().unwrap()]);
+    let told = |ran: &Ran| {
+        let words: Vec<_> = ran.stderr.split_whitespace().collect();
+        let said = "was delivered, and a rejection by bob speaks against that";
+        words.join(" ").matches(said).count()
+    };
+    let came = hangar(&["sync", twin.to_str().unwrap()]);
+    assert_eq!(told(&came), 1, "{came}");
+    let again = hangar(&["sync", twin.to_str().unwrap()]);
+    assert_eq!(told(&again), 0, "{again}");
     let no = hangar(&["verify", "KAN-1"]).exits(1);
     let said = "bob rejected this manifest, and nobody adjudicated (`hangar adjudicate ";
     assert!(no.stdout.contains(said), "{no}");
@@ -78,4 +87,11 @@ fn a_rejection_that_comes_after_the_delivery_waits_for_a_word_and_either_can_sta
     assert_eq!(shown(&place), (0, 0, "nothing".into()));
     says(&approval).success();
     hangar(&["verify", "KAN-1"]).success();
+    // Whose word does not stand is told so where it comes.
+    let learns = bob
+        .env
+        .hangar(&twin, &["sync", place.dir.to_str().unwrap()]);
+    let words: Vec<_> = learns.stderr.split_whitespace().collect();
+    let said = "alice said that a rejection of yours does not stand";
+    assert!(words.join(" ").contains(said), "{learns}");
 }

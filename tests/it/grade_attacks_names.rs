@@ -194,3 +194,50 @@ fn code_that_puts_its_own_folder_first_is_loaded_in_place_of_no_module_of_the_te
         assert_eq!(grade(&layout, framework, &with(GOOD)), "accepted");
     }
 }
+
+/// A plugin of the runner that the plan names and so protects.
+const PLUGIN: &str = "\
+import pytest
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item):
+    return (yield)
+";
+/// One that lets everything pass but the sentinel.
+const BENT_PLUGIN: &str = "\
+import pytest
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item):
+    try:
+        return (yield)
+    except AssertionError:
+        if 'odd' in item.name:
+            raise
+";
+
+fn with_plugin(suite: &mut Suite) {
+    tune(suite);
+    suite.plan.plugins = vec!["tools.plug".into()];
+    suite.project.protected = vec!["tools/plug.py".into()];
+}
+
+#[test]
+#[ignore = "heavy: needs python3 with pytest"]
+fn no_file_of_the_patch_is_loaded_in_place_of_a_plugin() {
+    let [pytest, _] = crate::grade_attacks_python::cases();
+    let base = [pytest.base, &[("tools/plug.py", PLUGIN)]].concat();
+    let case = Case {
+        base: &base,
+        tune: with_plugin,
+        ..pytest
+    };
+    let grade = |code: &str| {
+        let patch = [
+            ("src/tools/__init__.py", ""),
+            ("src/tools/plug.py", BENT_PLUGIN),
+            ("calc.py", code),
+        ];
+        word(&case.grade(&patch))
+    };
+    assert_eq!(grade(WRONG), "not accepted");
+    assert_eq!(grade(GOOD), "accepted");
+}

@@ -51,6 +51,13 @@ fn a_key_that_was_declared_compromised_is_told_once_elsewhere_and_its_tasks_are_
         ran.stdout.contains("policy     version 3: - bob (admin)"),
         "{ran}"
     );
+    let page = alice.hangar(&twin, &["task", "show", task]);
+    let next = page
+        .stdout
+        .lines()
+        .find_map(|line| line.split_once("hangar policy adopt "));
+    let next = next.unwrap_or_else(|| panic!("{page}")).1.trim();
+    assert!(!page.stdout.contains("hangar run"), "{page}");
     for dir in [&twin, &team.first] {
         let again = alice.hangar(dir, &["sync"]);
         assert_eq!(told(&again), 0, "{again}");
@@ -81,6 +88,9 @@ fn a_key_that_was_declared_compromised_is_told_once_elsewhere_and_its_tasks_are_
             .contains("does not count: its key was compromised"),
         "{show}"
     );
+    alice.hangar(&twin, &["policy", "adopt", next]).success();
+    let show = alice.hangar(&twin, &["task", "show", task]).success();
+    assert!(!show.stdout.contains("policy adopt"), "{show}");
 }
 
 #[test]

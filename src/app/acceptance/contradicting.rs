@@ -105,7 +105,8 @@ pub(in crate::app) fn of(dossier: &Dossier, contradiction: &Contradiction) -> Ve
         .collect()
 }
 
-fn one(dossier: &Dossier, document: Digest) -> Option<Contradicting> {
+/// One document that people can adjudicate about.
+pub(in crate::app) fn one(dossier: &Dossier, document: Digest) -> Option<Contradicting> {
     // An approval that was used can be one that its own author overruled later.
     let decisions = dossier.decisions.iter().chain(&dossier.overruled);
     let decisions = decisions.map(|held| {

@@ -83,6 +83,10 @@ pub struct TaskView {
     pub summary: Option<String>,
     /// Everything that happened, oldest first.
     pub timeline: Vec<Entry>,
+    /// The document that created it, where that does not count: an admin who trusts it lets it count
+    /// (`hangar policy adopt`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub uncounted: Option<Digest>,
     /// Documents that are not believed, each with the reason. Never hidden.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub faults: Vec<String>,
@@ -238,7 +242,12 @@ pub fn show(here: &Here, name: &str) -> Result<TaskView, Error> {
     let store = here.store()?;
     let dossier = store.dossier_of(store.find_task(name)?)?;
     let settings = &store.policy.newest().root.acceptance;
-    Ok(view(&dossier, settings, here.clock.now()))
+    let mut view = view(&dossier, settings, here.clock.now());
+    if !store.policy.rivals().is_empty() {
+        // First the root keys say which version stands.
+        view.uncounted = None;
+    }
+    Ok(view)
 }
 
 /// Only a task that is worked on is in a stage.
@@ -256,8 +265,11 @@ fn view(dossier: &Dossier, settings: &Acceptance, now: Timestamp) -> TaskView {
         commit: delivery.commit,
         grade: delivery.grade,
     });
+    let creation = dossier.history.records.first();
+    let uncounted = creation.filter(|record| record.event.reduced.is_some());
     TaskView {
         id: task.id.clone(),
+        uncounted: uncounted.map(|record| record.event.digest()),
         key: some(&task.external),
         title: task.title.clone(),
         state: task.state,

@@ -122,11 +122,13 @@ pub(super) fn request(
     })
 }
 
-/// Files of modules that are the tests' own, sealed or as the base has them, and the folders above them in
-/// which everything is theirs: no file of a patch is loaded in their place.
+/// Files of modules that are the tests' own, sealed or as the base has them, with those that the plan
+/// protects (plugins of the runner), and the folders above them in which everything is theirs: no file of a
+/// patch is loaded in their place.
 fn own_modules(suite: &Suite) -> (BTreeSet<String>, BTreeSet<String>) {
     let sealed = suite.files.iter().map(|file| &file.path);
-    let all = sealed.chain(&suite.project.tests);
+    let project = &suite.project;
+    let all = sealed.chain(&project.tests).chain(&project.protected);
     let modules: BTreeSet<String> = all
         .filter(|path| has_extension(path, "py"))
         .cloned()

@@ -287,6 +287,10 @@ pub(super) fn line(entry: &Entry, names: usize, out: &mut Vec<String>) {
 /// The command that goes on with the task.
 fn next_command(view: &TaskView) -> Option<String> {
     let id = view.id.short();
+    // Nothing goes on with a task that nobody believed in asked for.
+    if let Some(creation) = view.uncounted {
+        return Some(format!("hangar policy adopt {creation}"));
+    }
     Some(match view.next {
         NextStep::Nothing if matches!(view.state, State::Failed | State::Rejected) => {
             format!("hangar task retry {id}")
