@@ -44,8 +44,8 @@ fn against_the_delivery(store: &Store, dossier: &Dossier) -> News {
         return news;
     }
     for contradiction in stage::contradictions_now(store, dossier) {
-        let documents = contradiction.documents().iter().map(Digest::short);
-        let mut documents: Vec<_> = documents.map(|one| one.to_string()).collect();
+        let documents = contradiction.documents().iter();
+        let mut documents: Vec<_> = documents.map(Digest::to_string).collect();
         documents.sort();
         let says = contradicting::of(dossier, &contradiction);
         let says = says.iter().filter(|one| speaks_against(one.says));
