@@ -16,6 +16,7 @@ pub mod named;
 pub mod protect;
 pub mod report;
 pub mod shingles;
+mod stand_ins;
 pub mod suite;
 pub mod weak;
 
