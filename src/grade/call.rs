@@ -55,7 +55,7 @@ pub struct Call {
     pub dir: PathBuf,
     /// Standard input; empty is `/dev/null`.
     pub stdin: Vec<u8>,
-    /// Opens a pipe for writing on descriptor 3.
+    /// Opens a channel for writing on descriptor 3.
     pub channel: bool,
     /// Wall clock of this call. Calls of one run may together take longer than the plan's timeout;
     /// whoever runs them bounds the sum.

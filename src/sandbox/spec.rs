@@ -101,8 +101,8 @@ pub struct Step {
     pub dir: PathBuf,
     /// Bytes on standard input; empty is `/dev/null`.
     pub stdin: Vec<u8>,
-    /// Opens a pipe for writing on descriptor 3; what is written comes back as
-    /// [`StepOutcome::channel`].
+    /// Opens a socket for writing on descriptor 3, which no other process can open anew; what is
+    /// written comes back as [`StepOutcome::channel`].
     pub channel: bool,
     /// Wall clock.
     pub timeout: Duration,

@@ -1,6 +1,6 @@
 //! Patches that try to be accepted without being right, against `cargo`.
 
-use crate::grade_kit::{Bench, Case, File, execute, outcome_of, word};
+use crate::grade_kit::{Bench, Case, File, channel_forged, execute, outcome_of, word};
 use hangar::model::outcome::{FailureClass, Outcome, Verdict};
 use hangar::model::plan::Framework;
 
@@ -168,10 +168,10 @@ fn records_written_by_the_code_are_void() {
         for fd in [3].into_iter().chain(10..20) {\n    \
         let path = format!(\"/proc/{parent}/fd/{fd}\");\n    \
         let pipe = std::fs::read_link(&path).is_ok_and(|to| to.to_string_lossy().starts_with(\"pipe\"));\n    \
-        if pipe { std::fs::write(path, \"0 end 0\\n\").unwrap(); }\n  }\n  a + b\n}\n";
-    refused(&[("src/lib.rs", forge)], &["void"]);
+        if pipe { let _ = std::fs::write(path, \"0 end 0\\n\"); }\n  }\n  a + b\n}\n";
+    refused(&[("src/lib.rs", forge)], &[channel_forged()]);
     let open = "pub fn add(a: i32, b: i32) -> i32 {\n  \
-        assert!(std::fs::read_link(\"/proc/self/fd/3\").map_or(true, |to| !to.to_string_lossy().starts_with(\"pipe\")));\n  \
+        assert!(std::fs::read_link(\"/proc/self/fd/3\").map_or(true, |to| ![\"pipe\", \"socket\"].iter().any(|kind| to.to_string_lossy().starts_with(kind))));\n  \
         a + b\n}\n";
     let judgement = case().grade(&[("src/lib.rs", open)]);
     assert_eq!(word(&judgement), "accepted", "{:?}", judgement.reasons);

@@ -1,6 +1,6 @@
 //! Patches that try to be accepted without being right, against `go`.
 
-use crate::grade_kit::{Bench, Case, File, execute, id, outcome_of, word};
+use crate::grade_kit::{Bench, Case, File, channel_forged, execute, id, outcome_of, word};
 use hangar::grade::adapter::adapter;
 use hangar::grade::protect::Globs;
 use hangar::model::outcome::{FailureClass, Outcome, Verdict};
@@ -326,11 +326,11 @@ fn records_written_by_the_code_are_void() {
          to, _ := os.Readlink(path)\n\t\tif fd > 2 && strings.HasPrefix(to, \"pipe\") {\n\t\t\t\
          os.WriteFile(path, []byte(\"0 end 0\\n\"), 0)\n\t\t}\n\t}\n\treturn a + b\n}",
     );
-    refused(&[("add.go", &forge)], &["void"]);
+    refused(&[("add.go", &forge)], &[channel_forged()]);
     let open = code(
         "\"os\"; \"strings\"",
         "func Add(a, b int) int {\n\tto, _ := os.Readlink(\"/proc/self/fd/3\")\n\t\
-         if strings.HasPrefix(to, \"pipe\") {\n\t\tpanic(\"open\")\n\t}\n\treturn a + b\n}",
+         if strings.HasPrefix(to, \"pipe\") || strings.HasPrefix(to, \"socket\") {\n\t\tpanic(\"open\")\n\t}\n\treturn a + b\n}",
     );
     accepted(&[("add.go", &open)]);
 }

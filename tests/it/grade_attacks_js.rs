@@ -1,8 +1,10 @@
 //! Patches that try to be accepted without being right, against mocha, jest and vitest. Each row runs the
 //! real program; the honest patch beside it must be accepted.
 
-use crate::grade_attacks_node::{GOOD, WRONG, classes, one_ends};
-use crate::grade_kit::{Bench, CROSSCHECKED, Case, File, execute, outcome_of, word};
+use crate::grade_attacks_node::{GOOD, WRONG, classes, one_ends, thief};
+use crate::grade_kit::{
+    Bench, CROSSCHECKED, Case, File, channel_forged, execute, outcome_of, word,
+};
 use hangar::grade::adapter::adapter;
 use hangar::grade::protect::Globs;
 use hangar::grade::suite::Suite;
@@ -362,15 +364,31 @@ fn records_of_the_code_are_not_the_runners() {
          if (link.startsWith('pipe:')) fs.writeFileSync(place, {line}, {{ flag: 'a' }});\n}}\n"
     );
     for framework in RUNNERS {
-        graded(framework, &format!("{forge}{WRONG}"), &["void"]);
-        graded(framework, &format!("{forge}{GOOD}"), &["void"]);
+        graded(
+            framework,
+            &format!("{forge}{WRONG}"),
+            &["void", "not accepted"],
+        );
+        graded(framework, &format!("{forge}{GOOD}"), &[channel_forged()]);
     }
+    // Where code and runner share a process, it is open.
+    let write = format!("import fs from 'node:fs';\nfs.writeSync(3, {line});\n");
+    graded(Framework::Mocha, &format!("{write}{WRONG}"), &["void"]);
+    graded(Framework::Mocha, &format!("{write}{GOOD}"), &["void"]);
     // Noise where people read is no report.
     let noise =
         "for (let n = 0; n < 2000; n++) console.log('ok 1 - sum', '\\u0000', '{\"k\":\"end\"}');\n";
     for framework in RUNNERS {
         graded(framework, &format!("{noise}{GOOD}"), &["accepted"]);
         graded(framework, &format!("{noise}{WRONG}"), &["not accepted"]);
+    }
+}
+
+#[test]
+#[ignore = "heavy: needs node with mocha, jest and vitest"]
+fn the_mark_of_records_and_a_debugger_are_out_of_reach() {
+    for framework in RUNNERS {
+        graded(framework, &thief(), &["accepted"]);
     }
 }
 

@@ -1,6 +1,8 @@
 //! Patches that try to be accepted without being right, against `node --test`.
 
-use crate::grade_kit::{Bench, CROSSCHECKED, Case, File, execute, id, outcome_of, word};
+use crate::grade_kit::{
+    Bench, CROSSCHECKED, Case, File, channel_forged, execute, id, outcome_of, word,
+};
 use hangar::model::outcome::{FailureClass, Outcome};
 use hangar::model::plan::Framework;
 
@@ -219,10 +221,49 @@ fn the_channel_is_out_of_reach_of_the_code() {
     let good = case().grade(&[("calc.mjs", &format!("{search}{GOOD}"))]);
     assert_eq!(word(&good), "accepted", "{:?}", good.reasons);
     // Where it can be opened through /proc, what is written there is not the runner's.
-    let forge =
-        format!("{head}fs.writeFileSync(`/proc/${{process.ppid}}/fd/3`, line, {{ flag: 'a' }});\n");
-    refused(&format!("{forge}{WRONG}"), &["void"]);
-    refused(&format!("{forge}{GOOD}"), &["void"]);
+    let forge = format!(
+        "{head}try {{ fs.writeFileSync(`/proc/${{process.ppid}}/fd/3`, line, {{ flag: 'a' }}); }} catch {{}}\n"
+    );
+    refused(&format!("{forge}{WRONG}"), &["void", "not accepted"]);
+    refused(&format!("{forge}{GOOD}"), &[channel_forged()]);
+}
+
+/// Code that looks for the runner's request, which holds the mark of its records, wherever another
+/// process may read it, and for a debugger in the runner. Where it finds one it is wrong.
+pub(crate) const THIEF: &str = "import fs from 'node:fs';\nlet found = '';\n\
+    const holds = (text) => { if (/\"nonce\":|[0-9a-f]{32}/.test(text)) found = text; };\n\
+    const read = (place) => { try { holds(fs.readFileSync(place, 'latin1')); } catch {} };\n\
+    const open = (place) => { try { fs.closeSync(fs.openSync(place, 'r+')); found = place; } catch {} };\n\
+    try { const b = Buffer.alloc(65536); holds(b.toString('latin1', 0, fs.readSync(0, b, 0, b.length, 0))); } catch {}\n\
+    const parent = (pid) => Number(/^PPid:\\t(\\d+)/m.exec(fs.readFileSync(`/proc/${pid}/status`, 'utf8'))[1]);\n\
+    for (let pid = process.pid, far = 0; pid > 1 && far < 3; pid = parent(pid), far++) {\n  \
+    let program = '';\n  try { program = fs.readlinkSync(`/proc/${pid}/exe`); } catch {}\n  \
+    if (!program.endsWith('/node')) break;\n  \
+    for (const name of ['fd/0', 'environ', 'cmdline']) read(`/proc/${pid}/${name}`);\n  \
+    if (pid === process.pid) continue;\n  \
+    if (WALLS) for (const name of ['mem', 'fd/3']) open(`/proc/${pid}/${name}`);\n  \
+    const kill = process.kill.bind(process);\n  try { kill(pid, 'SIGUSR1'); } catch {}\n  \
+    const listens = () => {\n    \
+    const lines = fs.readFileSync('/proc/net/tcp', 'utf8').split('\\n').map((line) => line.trim().split(/\\s+/));\n    \
+    const all = new Set(lines.filter((line) => line[3] === '0A').map((line) => `socket:[${line[9]}]`));\n    \
+    return fs.readdirSync(`/proc/${pid}/fd`).some((fd) => {\n      \
+    try { return all.has(fs.readlinkSync(`/proc/${pid}/fd/${fd}`)); } catch { return false; }\n    });\n  };\n  \
+    for (let n = 0; n < 40 && !found; n++) {\n    \
+    try { if (listens()) found = 'debugger'; } catch {}\n    \
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 10);\n  }\n}\n\
+    export function add(a, b) { return found ? 0 : a + b; }\n";
+
+/// The thief; where there are walls it tries them too.
+pub(crate) fn thief() -> String {
+    let walls = crate::evidence_attacks::recorded().is_some();
+    THIEF.replace("WALLS", if walls { "true" } else { "false" })
+}
+
+#[test]
+#[ignore = "heavy: needs node"]
+fn the_mark_of_records_and_a_debugger_are_out_of_reach() {
+    let judgement = case().grade(&[("calc.mjs", &thief())]);
+    assert_eq!(word(&judgement), "accepted", "{:?}", judgement.reasons);
 }
 
 #[test]

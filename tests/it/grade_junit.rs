@@ -2,7 +2,7 @@
 
 use crate::grade_attacks_js;
 use crate::grade_attacks_python::{self, interpreter};
-use crate::grade_kit::{Bench, Case, File, outcome_of, word};
+use crate::grade_kit::{Bench, Case, File, channel_forged, outcome_of, word};
 use hangar::grade::report::Fault;
 use hangar::model::outcome::{FailureClass, Outcome, Verdict};
 use hangar::model::plan::Framework;
@@ -72,14 +72,21 @@ fn reports_that_are_cut_doubled_contradicted_or_hostile_are_void() {
         "mkfifo report.xml; exit 0\n".to_owned(),
         "mkdir report.xml; exit 0\n".to_owned(),
         "head -c 40000000 /dev/zero > report.xml; exit 0\n".to_owned(),
-        format!(
-            "for fd in /proc/$PPID/fd/*; do case $(readlink $fd) in pipe*) echo forged > $fd;; esac; \
-             done\n{RIGHT}"
-        ),
     ] {
         let judgement = case().grade(&[("add.sh", &text)]);
         assert_eq!(word(&judgement), "void", "{text} {:?}", judgement.reasons);
     }
+    let text = format!(
+        "for fd in /proc/$PPID/fd/*; do case $(readlink $fd) in pipe*) echo forged > $fd;; esac; \
+         done\n{RIGHT}"
+    );
+    let judgement = case().grade(&[("add.sh", &text)]);
+    assert_eq!(
+        word(&judgement),
+        channel_forged(),
+        "{:?}",
+        judgement.reasons
+    );
     // The honest control of what the code prints, and of a report that it writes before the tests do.
     for text in [
         format!("echo '{whole}'; echo '{whole}' >&2\n{RIGHT}"),

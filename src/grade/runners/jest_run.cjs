@@ -76,6 +76,7 @@ function configuration() {
 }
 
 function run() {
+  common.keepDebuggerOut();
   const { run: start } = common.from('jest').require('jest');
   send('start');
   if (takesAName(request.scope) || turnsBabel(request.scope)) send('odd');

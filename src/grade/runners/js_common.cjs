@@ -12,8 +12,11 @@ const leave = process.reallyExit.bind(process);
 
 const request = JSON.parse(fs.readFileSync(0, 'utf8'));
 const { nonce, root } = request;
-// What is handed on does not hold it.
+// What is handed on does not hold it, and nobody reads it again: standard input is a file, which this
+// process and those that it starts (/proc/PID/fd/0) could open at its begin.
 delete request.nonce;
+fs.closeSync(0);
+if (fs.openSync('/dev/null', 'r') !== 0) throw new Error('standard input is taken');
 let number = 0;
 
 // Strings are joined by hand: of an object, `JSON.stringify` would ask the object how.
@@ -24,13 +27,19 @@ function send(kind, { id = '', o = '', c = '', m = '', v = 0 } = {}) {
   number += 1;
   for (;;) {
     try {
-      // A pipe takes a line this short whole or not at all.
+      // A line this short is taken whole or not at all.
       writeSync(3, line);
       return;
     } catch (error) {
       if (error.code !== 'EAGAIN') throw error;
     }
   }
+}
+
+// Node opens its debugger to whoever sends this signal, and a debugger runs here what it is told to. A
+// listener takes its place. For runners in a process of their own.
+function keepDebuggerOut() {
+  process.on('SIGUSR1', () => {});
 }
 
 function end(failed) {
@@ -84,4 +93,6 @@ function from(name) {
   throw new Error(name + ' is not installed');
 }
 
-module.exports = { request, send, end, leave, relative, classify, isAssertion, describe, from };
+module.exports = {
+  request, keepDebuggerOut, send, end, leave, relative, classify, isAssertion, describe, from,
+};

@@ -88,6 +88,7 @@ function configuration(sequencer) {
 }
 
 async function run() {
+  common.keepDebuggerOut();
   const { folder } = common.from('vitest');
   const node = await import(pathToFileURL(path.join(folder, 'vitest', 'dist', 'node.js')));
   class Sequencer extends node.BaseSequencer {

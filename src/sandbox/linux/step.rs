@@ -12,6 +12,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd as _, OwnedFd};
 use rustix::fs::{FileType, Gid, MemfdFlags, SealFlags, Uid};
 use rustix::io::Errno;
+use rustix::net::{AddressFamily, Shutdown, SocketFlags, SocketType, shutdown, socketpair};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid};
 use std::os::unix::net::UnixStream;
@@ -111,7 +112,7 @@ pub(super) fn run(common: &Common<'_>, step: &Step, outside: &Outside<'_>) -> Re
     let (stderr, stderr_end) = pipe()?;
     let (status, status_end) = pipe()?;
     let (launcher_end, launcher) = pipe()?;
-    let channel = step.channel.then(pipe).transpose()?;
+    let channel = step.channel.then(channel).transpose()?;
     let (channel, channel_end) = channel.unzip();
     let mut streams = vec![
         Stream::new(kind::STDOUT, stdout, limit)?,
@@ -176,6 +177,20 @@ pub(super) fn run(common: &Common<'_>, step: &Step, outside: &Outside<'_>) -> Re
         wall,
         peak_memory: after.and_then(|after| after.peak),
     }))
+}
+
+/// Our end and the program's. Unlike a pipe, a socket can't be opened anew by way of `/proc/PID/fd`: who was
+/// not given the descriptor writes nothing.
+fn channel() -> Result<(OwnedFd, OwnedFd), Fault> {
+    let (ours, theirs) = socketpair(
+        AddressFamily::UNIX,
+        SocketType::STREAM,
+        SocketFlags::CLOEXEC,
+        None,
+    )
+    .doing("make the channel")?;
+    shutdown(&ours, Shutdown::Write).doing("make the channel")?;
+    Ok((ours, theirs))
 }
 
 /// Whether a writable part of ours is full. What was full and is emptied is not seen.

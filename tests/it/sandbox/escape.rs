@@ -1,6 +1,6 @@
 //! Attempts to get out, each beside what an honest program may do.
 
-use super::support::{Who, contained, folder, out, sh, spec, tried};
+use super::support::{Who, contained, folder, out, sh, spec, text, tried};
 use hangar::sandbox::spec::{Mount, Spec};
 use rustix::io::{FdFlags, fcntl_setfd};
 use std::fs::File;
@@ -135,6 +135,26 @@ pub(super) fn inherited_descriptors_are_closed() {
     for who in Who::all() {
         let said = who.says("for fd in /proc/self/fd/*; do readlink $fd; done | grep -v '^pipe:\\|^/dev/null\\|^/proc'; echo done");
         assert_eq!(said, "done\n");
+    }
+}
+
+#[test]
+pub(super) fn the_channel_is_only_for_who_was_given_it() {
+    let open = "(echo forged > /proc/$PPID/fd/3) 2>&1; (echo forged > /proc/self/fd/3) 2>&1; \
+                (read -r x < /proc/$PPID/fd/3) 2>&1; cat /dev/fd/3 2>&1";
+    for who in Who::all() {
+        let step = |line: &str| {
+            let mut step = sh(line);
+            step.channel = true;
+            step
+        };
+        let given = format!("echo ours >&3; {open}; sh -c 'echo given' >&3; echo end >&3");
+        let kept = format!("echo ours >&3; sh -c '{open}' 3>&-; echo end >&3");
+        let steps = vec![step(&given), step(&kept)];
+        let outcome = who.run(&Spec { steps, ..spec() }).unwrap();
+        let channel = |at: usize| text(outcome.steps[at].channel.as_ref().unwrap());
+        assert_eq!(channel(0), "ours\ngiven\nend\n");
+        assert_eq!(channel(1), "ours\nend\n");
     }
 }
 

@@ -48,6 +48,7 @@ hold_too! {
         a_child_cannot_write_its_parents_memory: bwrap podman docker,
         without_the_inner_domain_the_supervisor_is_still_out_of_reach: bwrap podman docker gvisor,
         inherited_descriptors_are_closed: bwrap podman docker gvisor,
+        the_channel_is_only_for_who_was_given_it: bwrap podman docker gvisor,
         a_crash_dumps_no_memory: bwrap podman docker,
         there_is_no_terminal: bwrap podman docker,
         what_is_not_ours_cannot_be_written: bwrap podman docker gvisor,
