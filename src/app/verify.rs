@@ -375,7 +375,7 @@ fn revision(
     answer: &mut Answer,
 ) -> Result<(), Error> {
     let remote = landed::remote(here, store);
-    let found = verify::revision(store, commit, &|branch| {
+    let mut found = verify::revision(store, commit, &|branch| {
         landed::branch_tips(store, &remote, branch)
     })?;
     if let Some(task) = &found.task
@@ -383,6 +383,7 @@ fn revision(
     {
         answer.tasks.push(verify::verify(store, task, identities)?);
     }
+    answer.faults.append(&mut found.faults);
     answer.revision = Some(found);
     Ok(())
 }

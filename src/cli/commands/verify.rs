@@ -25,7 +25,7 @@ shallow or partial clone leaves out what would have to be looked at; how to fetc
 ///
 /// A task is verified by its recorded result, also when its branch has moved on (that is said). A
 /// revision is compared with what was delivered: `exact` (the same tree), `rebased` (the same patch),
-/// or no.
+/// or no. Trailers that say anything else than what was signed are a fault.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct VerifyArgs {

@@ -1,11 +1,9 @@
 //! From the graded result to the commit that was delivered, and its branch.
 
 use super::LinkName::Delivery as Link;
-use super::{Case, Sheet, Unread, soften};
+use super::{Case, Sheet, Unread, soften, trailers};
 use crate::flow::Error;
-use crate::flow::delivery::{
-    ACCEPTANCE_TRAILER, GRADE_TRAILER, MANIFEST_TRAILER, RUN_TRAILER, TASK_TRAILER, trailer,
-};
+use crate::flow::delivery::trailer;
 use crate::model::task::{Delivery, Flow};
 
 pub(super) fn check(case: &Case<'_>, sheet: &mut Sheet) -> Result<(), Error> {
@@ -54,7 +52,7 @@ pub(super) fn check(case: &Case<'_>, sheet: &mut Sheet) -> Result<(), Error> {
                 }
             }
             let text = String::from_utf8_lossy(&commit.message);
-            for wrong in trailers(case, delivery, &text) {
+            for wrong in unlike(case, delivery, &text) {
                 sheet.fault_at(Link, &place, wrong);
             }
         }
@@ -69,34 +67,13 @@ pub(super) fn check(case: &Case<'_>, sheet: &mut Sheet) -> Result<(), Error> {
 }
 
 /// Trailers that do not name what the signed delivery names.
-fn trailers(case: &Case<'_>, delivery: &Delivery, message: &str) -> Vec<String> {
-    let mut wanted = vec![
-        (TASK_TRAILER, case.dossier.id().to_string()),
-        (RUN_TRAILER, delivery.run.to_string()),
-    ];
-    wanted.extend(
-        delivery
-            .grade
-            .map(|grade| (GRADE_TRAILER, grade.to_string())),
-    );
-    wanted.extend(
-        delivery
-            .manifest
-            .map(|manifest| (MANIFEST_TRAILER, manifest.to_string())),
-    );
-    if let Some(grade) = case.delivered_grade() {
-        let value = grade.value();
-        let words = format!(
-            "passed; trust={}; verdict={}; secrecy={}",
-            value.trust, value.verdict, value.secrecy
-        );
-        wanted.push((ACCEPTANCE_TRAILER, words));
-    }
+fn unlike(case: &Case<'_>, delivery: &Delivery, message: &str) -> Vec<String> {
     let differs = |(name, value): (&str, String)| {
         (trailer(message, name).as_deref() != Some(value.as_str()))
             .then(|| format!("its trailer {name} is not `{value}`"))
     };
-    wanted.into_iter().filter_map(differs).collect()
+    let signed = trailers::of_delivery(case.dossier, delivery).into_iter();
+    signed.filter_map(differs).collect()
 }
 
 /// Where the branch is now. A branch may move on; the recorded result is what is verified.

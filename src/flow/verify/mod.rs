@@ -20,6 +20,7 @@ mod payload;
 pub mod revision;
 mod runs;
 mod sheet;
+mod trailers;
 mod trees;
 mod versions;
 

@@ -1,18 +1,19 @@
 //! Whether a revision is what was delivered: `exact` (the same tree), `rebased` (the same patch on
-//! another base), or no.
+//! another base), or no; and whether its trailers say what was signed.
 //!
 //! Cost: the trees of the revision and of the commit that it is compared with are read once; tasks
 //! are read one by one until the patch is known to one of them.
 
 use super::trees::Trees;
-use super::{Error, soften};
-use crate::flow::delivery::{SUITE_TRAILER, TASK_TRAILER, trailer};
+use super::{Error, Fault, LinkName, soften, trailers};
+use crate::flow::delivery::{MANIFEST_TRAILER, SUITE_TRAILER, TASK_TRAILER, trailer};
 use crate::git::TreeFiles;
 use crate::model::digest::Digest;
 use crate::model::ids::TaskId;
 use crate::model::listing::{changes, patch_id};
 use crate::model::object_id::ObjectId;
 use crate::model::run::RunResult;
+use crate::model::task::Delivery;
 use crate::store::dossier::Dossier;
 use crate::store::{self, Store};
 use schemars::JsonSchema;
@@ -56,6 +57,9 @@ pub struct RevisionAnswer {
     pub left_out: Vec<ObjectId>,
     /// What was seen, in a sentence.
     pub detail: String,
+    /// What its trailers say and what was not signed; of a revision that is no result, none.
+    #[serde(skip)]
+    pub faults: Vec<Fault>,
 }
 
 /// Gives the tips of the branch with this name, or of the default branch, the most trusted first.
@@ -125,6 +129,7 @@ fn no(commit: ObjectId, task: Option<TaskId>, detail: String) -> RevisionAnswer 
         against: None,
         left_out: Vec::new(),
         detail,
+        faults: Vec::new(),
     }
 }
 
@@ -134,6 +139,8 @@ struct Look {
     /// The revision without the commits of published suites.
     code: ObjectId,
     left_out: Vec<ObjectId>,
+    /// What trailers of commits that were left out say and what was not signed.
+    suite_faults: Vec<Fault>,
     against: Option<ObjectId>,
     tree: ObjectId,
     files: Rc<TreeFiles>,
@@ -143,7 +150,11 @@ struct Look {
 impl Look {
     fn new(store: &Store, commit: ObjectId, upstream: &Upstream<'_>) -> Result<Self, Error> {
         let mut trees = Trees::new(&store.repo);
-        let (code, left_out) = without_suites(store, &mut trees, commit)?;
+        let Suites {
+            code,
+            left_out,
+            faults: suite_faults,
+        } = without_suites(store, &mut trees, commit)?;
         let against = compared_with(store, code, upstream)?;
         let tree = store.repo.read_commit(code)?.tree;
         let files = trees.files(tree)?;
@@ -156,6 +167,7 @@ impl Look {
             commit,
             code,
             left_out,
+            suite_faults,
             against,
             tree,
             files,
@@ -163,22 +175,48 @@ impl Look {
         })
     }
 
-    /// Tasks that commits of the revision name, the newest commit's first.
-    fn claimed(&self, store: &Store) -> Result<Vec<TaskId>, Error> {
+    /// Messages of the commits of the revision, its own first.
+    fn messages(&self, store: &Store) -> Result<Vec<(ObjectId, String)>, Error> {
         let mut commits = vec![self.code];
         if let Some(against) = self.against
             && let Ok(more) = soften(store.repo.commits_since(against, self.code, MAX_COMMITS))?
         {
-            commits.extend(more);
+            commits.extend(more.into_iter().filter(|id| *id != self.code));
         }
         let mut found = Vec::new();
-        for commit in commits {
-            let Ok(commit) = soften(store.repo.read_commit(commit))? else {
-                continue;
-            };
-            let text = String::from_utf8_lossy(&commit.message);
-            let named = trailer(&text, TASK_TRAILER).and_then(|id| id.parse::<TaskId>().ok());
-            found.extend(named.filter(|id| !found.contains(id)));
+        for id in commits {
+            if let Ok(commit) = soften(store.repo.read_commit(id))? {
+                let text = String::from_utf8_lossy(&commit.message).into_owned();
+                found.push((id, text));
+            }
+        }
+        Ok(found)
+    }
+
+    /// Tasks that commits of the revision name, the newest commit's first.
+    fn claimed(&self, store: &Store) -> Result<Vec<TaskId>, Error> {
+        let mut found = Vec::new();
+        for (_, text) in self.messages(store)? {
+            found.extend(named(&text).filter(|id| !found.contains(id)));
+        }
+        Ok(found)
+    }
+
+    /// What trailers say and what was not signed: of the revision's own commit, and of the others in it
+    /// that name the task. Of the recorded commit the task's own report tells.
+    fn trailer_faults(
+        &self,
+        store: &Store,
+        dossier: &Dossier,
+        delivery: &Delivery,
+    ) -> Result<Vec<Fault>, Error> {
+        let signed = trailers::of_revision(dossier, delivery);
+        let mut found = self.suite_faults.clone();
+        for (id, text) in self.messages(store)? {
+            let speaks = id == self.code || named(&text).as_ref() == Some(dossier.id());
+            if speaks && id != delivery.commit {
+                found.extend(faults(id, &text, &signed));
+            }
         }
         Ok(found)
     }
@@ -210,7 +248,14 @@ impl Look {
             ),
             Some(result) => self.compare_result(store, result)?,
         };
+        let faults = match delivered {
+            Some(delivery) if answer != Sameness::No => {
+                self.trailer_faults(store, dossier, delivery)?
+            }
+            _ => Vec::new(),
+        };
         Ok(RevisionAnswer {
+            faults,
             commit: self.commit,
             answer,
             task: Some(id),
@@ -261,15 +306,39 @@ impl Look {
     }
 }
 
+/// The task that the trailer of a message names.
+fn named(message: &str) -> Option<TaskId> {
+    trailer(message, TASK_TRAILER)?.parse().ok()
+}
+
+fn faults(commit: ObjectId, message: &str, signed: &[trailers::Signed]) -> Vec<Fault> {
+    let fault = |what| Fault {
+        link: LinkName::Delivery,
+        place: Some(format!("commit {}", commit.short())),
+        what,
+        only_now: false,
+    };
+    let found = trailers::contradicted(message, signed).into_iter();
+    found.map(fault).collect()
+}
+
+/// A revision without the commits of published suites on top of it.
+struct Suites {
+    code: ObjectId,
+    left_out: Vec<ObjectId>,
+    faults: Vec<Fault>,
+}
+
 /// The revision under commits of published suites. The trailer alone leaves nothing out: the commit
 /// must make exactly the change of the commit that a signed event published.
-fn without_suites(
-    store: &Store,
-    trees: &mut Trees<'_>,
-    tip: ObjectId,
-) -> Result<(ObjectId, Vec<ObjectId>), Error> {
-    let (mut at, mut left_out) = (tip, Vec::new());
-    while left_out.len() < MAX_SUITES {
+fn without_suites(store: &Store, trees: &mut Trees<'_>, tip: ObjectId) -> Result<Suites, Error> {
+    let mut found = Suites {
+        code: tip,
+        left_out: Vec::new(),
+        faults: Vec::new(),
+    };
+    while found.left_out.len() < MAX_SUITES {
+        let at = found.code;
         let commit = store.repo.read_commit(at)?;
         let text = String::from_utf8_lossy(&commit.message);
         let [parent] = commit.parents[..] else {
@@ -278,23 +347,30 @@ fn without_suites(
         if trailer(&text, SUITE_TRAILER).is_none() {
             break;
         }
-        let named = trailer(&text, TASK_TRAILER).and_then(|id| id.parse::<TaskId>().ok());
-        let Some(published) = named.and_then(|id| published(store, &id)) else {
+        let Some(id) = named(&text) else {
+            break;
+        };
+        let Some((manifest, published)) = published(store, &id) else {
             break;
         };
         if at != published && own_patch(store, trees, at)? != own_patch(store, trees, published)? {
             break;
         }
-        left_out.push(at);
-        at = parent;
+        let signed = [
+            (TASK_TRAILER, id.to_string()),
+            (SUITE_TRAILER, "published".to_owned()),
+            (MANIFEST_TRAILER, manifest.to_string()),
+        ];
+        found.faults.extend(faults(at, &text, &signed));
+        found.left_out.push(at);
+        found.code = parent;
     }
-    Ok((at, left_out))
+    Ok(found)
 }
 
-/// The commit by which a task's tests were published, as its history says.
-fn published(store: &Store, id: &TaskId) -> Option<ObjectId> {
-    let history = store.task(id).ok()?;
-    history.task.published.map(|(_, commit)| commit)
+/// The tests of a task that were published and the commit that did it, as its history says.
+fn published(store: &Store, id: &TaskId) -> Option<(Digest, ObjectId)> {
+    store.task(id).ok()?.task.published
 }
 
 fn own_patch(
@@ -324,11 +400,11 @@ fn compared_with(
     if let [_, second] = own.parents[..] {
         messages.push(store.repo.read_commit(second)?.message);
     }
-    let named = messages.iter().find_map(|message| {
-        let text = String::from_utf8_lossy(message);
-        trailer(&text, TASK_TRAILER).and_then(|id| id.parse::<TaskId>().ok())
-    });
-    let task = named
+    let mut texts = messages
+        .iter()
+        .map(|message| String::from_utf8_lossy(message));
+    let task = texts
+        .find_map(|text| named(&text))
         .and_then(|id| store.task(&id).ok())
         .map(|history| history.task);
     let branch = task

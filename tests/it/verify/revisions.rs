@@ -19,6 +19,66 @@ fn the_delivered_commit_is_exact() {
     assert_eq!(answer_of(&answer), "exact");
 }
 
+/// The delivered tree once more on the same parent, with another message.
+fn again(forged: &Forged, message: &str) -> String {
+    let tree = "hangar/KAN-80^{tree}";
+    forged.git(&["commit-tree", tree, "-p", "hangar/KAN-80~1", "-m", message])
+}
+
+#[test]
+fn trailers_that_say_more_than_what_was_signed_are_a_fault() {
+    let forged = Forged::honest();
+    let message = forged.git(&["log", "-1", "--format=%B", "hangar/KAN-80"]);
+    // The control: the same trailers, or none, as a host that squashes leaves it.
+    forged.verify(&[&again(&forged, &message)]).is_yes();
+    forged.verify(&[&again(&forged, "Subtract (#12)")]).is_yes();
+    let acceptance = message.lines().find(|line| line.contains("verdict="));
+    let external = acceptance
+        .unwrap()
+        .replace("verdict=exit", "verdict=external");
+    assert_ne!(Some(external.as_str()), acceptance);
+    let swapped = message.replace(acceptance.unwrap(), &external);
+    let more = format!("{message}\n{external}");
+    let run = "Hangar-Run: sha256:";
+    let other = message
+        .replace(run, &format!("{run}ff"))
+        .replace("Hangar-Task", "X-Task");
+    for (message, trailer) in [
+        (&swapped, "Hangar-Acceptance"),
+        (&more, "Hangar-Acceptance"),
+        (&other, "Hangar-Run"),
+        (
+            &format!("{message}\nHangar-Suite: published"),
+            "Hangar-Suite",
+        ),
+    ] {
+        let answer = forged.verify(&[&again(&forged, message)]);
+        answer.names("delivery", &format!("its trailer {trailer} "));
+        assert_eq!(answer_of(&answer), "exact");
+    }
+    // On another base, and below a merge and a commit that say nothing.
+    commit(
+        &forged,
+        "topic",
+        "main",
+        &[("other.txt", "x\n")],
+        "other work",
+    );
+    forged.git(&["reset", "-q", "--hard", "topic"]);
+    commit(&forged, "topic", "main", &[("calc.sh", GOOD)], &swapped);
+    forged
+        .verify(&["topic"])
+        .names("delivery", "Hangar-Acceptance");
+    commit(&forged, "topic", "topic", &[], "quiet");
+    forged
+        .verify(&["topic"])
+        .names("delivery", "Hangar-Acceptance");
+    forged.git(&["merge", "-q", "--no-ff", "-m", "merge", "topic~1"]);
+    let answer = forged.verify(&["main"]);
+    answer.names("delivery", "Hangar-Acceptance");
+    assert_eq!(answer_of(&answer), "rebased");
+}
+
 /// A branch at `from` with a commit on top that writes these files.
 fn commit(forged: &Forged, branch: &str, from: &str, files: &[(&str, &str)], message: &str) {
     forged.git(&["checkout", "-q", "-B", branch, from]);
@@ -233,6 +293,18 @@ fn commits_of_a_published_suite_are_left_out_and_forged_ones_are_not() {
         answer.json["revision"]["left_out"][0],
         commit_id.to_string()
     );
+    // The published commit once more, with a word about the acceptance.
+    let praise = format!("{trailers}Hangar-Acceptance: passed; trust=isolated\n");
+    let tip = forged.git(&[
+        "commit-tree",
+        "suite^{tree}",
+        "-p",
+        "suite~1",
+        "-m",
+        &praise,
+    ]);
+    let answer = forged.verify(&[&tip]);
+    answer.names("delivery", "its trailer Hangar-Acceptance ");
     // Another commit that borrows the trailers.
     commit(
         &forged,
