@@ -1,7 +1,7 @@
 """Reading: the tables of format.md, Git's objects, signatures, and which documents are believed.
 
 Comments that stand alone are headings of format.md. `R` holds what was opened, and the faults so far."""
-import base64, functools, hashlib, re, subprocess, tempfile, tomllib
+import base64, functools, hashlib, os, re, subprocess, tempfile, tomllib
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -37,8 +37,10 @@ def words(text):  # what stands in backticks
     return re.findall(r"`([^`]+)`", text)
 
 # Refs, Commits
+ENV = os.environ | {"GIT_GRAFT_FILE": os.devnull, "GIT_NO_REPLACE_OBJECTS": "1"}  # each commit as it is
+
 def git(*args):
-    out = subprocess.run(["git", "--no-replace-objects", "-C", R.path, *args], capture_output=True)
+    out = subprocess.run(["git", "-C", R.path, *args], capture_output=True, env=ENV)
     need(not out.returncode, out.stderr.decode(errors="replace").strip() or f"git {args[0]} fails")
     return out.stdout
 

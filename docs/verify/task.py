@@ -3,7 +3,7 @@ file, from format.md alone, whose first lines say what it decides; git and ssh-k
     python3 docs/verify/task.py REPOSITORY TASK ID
 TASK is its whole id, ID the repository id that you were told. Exit status 0: accepted; 1: not, and
 the line that does not hold is named; 2: not decided here, but by the long one, docs/verify."""
-import base64, functools, json, re, subprocess, sys, tempfile, tomllib
+import base64, functools, json, os, re, subprocess, sys, tempfile, tomllib
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
@@ -11,7 +11,7 @@ from pathlib import Path
 PAGE = (Path(__file__).resolve().parents[1] / "format.md").read_text("utf-8")
 ROLES = ["act", "requester", "member", "approver", "admin", "worker", "grader", "agent"]
 LIFE = "create (edit )*enqueue claim ((release )?claim |renew |stage |consume )*deliver (publish )*"
-FILES = ("100644", "100755", "120000")  # modes
+FILES, ENV = ("100644", "100755", "120000"), os.environ | {"GIT_GRAFT_FILE": os.devnull}
 class Doc(dict): __getattr__ = dict.__getitem__
 def parse(data): return json.loads(json.dumps(tomllib.loads(data.decode())), object_hook=Doc)
 def words(text): return re.findall("`([^`]+)`", text)
@@ -27,7 +27,7 @@ def row(heading, first):  # the cells of one row of the page
 def git(command, *oids):
     assert all(re.fullmatch("[0-9a-f]{40,64}", oid) for oid in oids)
     run = ["git", "--no-replace-objects", "-C", sys.argv[1], *command.split(), *oids]
-    return subprocess.run(run, capture_output=True, check=True).stdout
+    return subprocess.run(run, capture_output=True, check=True, env=ENV).stdout
 
 def tree(oid, *modes):  # path, a letter for each byte -> the bytes of a file, or an object
     lines = git("ls-tree -z -r -t --full-tree", oid).decode("latin-1").split("\0")[:-1]

@@ -217,6 +217,28 @@ fn the_second_verifier_compares_the_policy_with_what_somebody_told() {
     assert_eq!(none.status.code(), Some(2), "{none:?}");
 }
 
+/// A clone's own file and refs that would show other histories than the ones that are there.
+#[test]
+#[ignore = "heavy: python3 and ssh-keygen"]
+fn grafts_and_replacements_of_a_clone_change_no_answer() {
+    let forged = Forged::honest();
+    let tip = |name: &str| forged.git(&["rev-parse", name]);
+    let (events, base) = (tip(&forged.events()), tip("main"));
+    forged.verify(&[forged.id.as_str()]).is_yes();
+    let dir = forged.dir();
+    fs::create_dir_all(dir.join(".git/info")).unwrap();
+    // Without its parents, the newest event is a history without its beginning.
+    fs::write(dir.join(".git/info/grafts"), format!("{events}\n")).unwrap();
+    forged.git(&["replace", "-f", "hangar/KAN-80", &base]);
+    let parents = forged.git(&["rev-list", "--parents", "-n1", &forged.events()]);
+    assert_eq!(parents, events, "git itself follows the graft");
+    forged.verify(&[forged.id.as_str()]).is_yes();
+    let out = second(&forged, forged.id.as_str(), &[]);
+    assert_eq!(out.status.code(), Some(0), "{out:?}");
+    let said = one_task::said(&dir, forged.world.dir.path(), forged.id.as_str());
+    assert_eq!(said, "accepted\n");
+}
+
 #[test]
 fn each_file_of_the_second_verifier_is_short() {
     for file in fs::read_dir(crate::docs::root().join("docs/verify")).unwrap() {
