@@ -21,6 +21,8 @@ pub struct Template<'a> {
     pub tests: &'a [&'a str],
     /// Runner options.
     pub options: &'a [String],
+    /// Variables that the suite needs.
+    pub env: &'a [(String, String)],
 }
 
 /// The text of a `hangar.toml` that says what each line is for.
@@ -28,6 +30,15 @@ pub fn template(found: &Template<'_>) -> String {
     let limits = PlanLimits::default();
     let tests: Vec<_> = found.tests.iter().map(|path| quote(path)).collect();
     let options: Vec<_> = found.options.iter().map(|option| quote(option)).collect();
+    let env: Vec<_> = found
+        .env
+        .iter()
+        .map(|(name, value)| format!("{name} = {}", quote(value)))
+        .collect();
+    let env = match env.join(", ") {
+        env if env.is_empty() => "{}".to_owned(),
+        env => format!("{{ {env} }}"),
+    };
     let mut out = String::from(HEAD);
     let mut line = |text: std::fmt::Arguments<'_>| {
         // Writing to a String cannot fail.
@@ -77,7 +88,7 @@ pub fn template(found: &Template<'_>) -> String {
         "# What the suite really needs of its runner. The runner's own configuration files are not read."
     ));
     line(format_args!(
-        "options = [{}]\nplugins = []\nenv = {{}}",
+        "options = [{}]\nplugins = []\nenv = {env}",
         options.join(", ")
     ));
     line(format_args!(
@@ -127,6 +138,7 @@ mod tests {
             build: "",
             tests: &["tests/", "src/**/test_*.py"],
             options: &[],
+            env: &[("PYTHONPATH".to_owned(), "src".to_owned())],
         });
         let repository = Repository::parse(Path::new("hangar.toml"), &text).unwrap();
         assert!(repository.warnings.is_empty(), "{:?}", repository.warnings);
@@ -137,6 +149,7 @@ mod tests {
         );
         let plan = repository.to_plan(&[]).unwrap();
         assert_eq!(plan.tests, ["tests/", "src/**/test_*.py"]);
+        assert_eq!(plan.env["PYTHONPATH"], "src");
         assert_eq!(plan.limits, PlanLimits::default());
         assert!(text.lines().all(|line| line.len() <= 110), "{text}");
     }

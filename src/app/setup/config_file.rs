@@ -44,6 +44,7 @@ pub(super) fn ensure(
             build: &found.build,
             tests: &tests,
             options: &found.options,
+            env: &found.env,
         });
         files::write_atomic(&path, text.as_bytes(), 0o644)?;
         let framework = found.found.then(|| found.framework.to_string());

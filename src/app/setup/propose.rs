@@ -31,6 +31,8 @@ pub(super) struct Proposal {
     pub(super) tests: Vec<String>,
     /// Runner options.
     pub(super) options: Vec<String>,
+    /// Variables of the plan.
+    pub(super) env: Vec<(String, String)>,
 }
 
 /// Looks at the files of a commit. Where nothing is recognised, `exec` is proposed: it fits any
@@ -53,6 +55,7 @@ pub(super) fn propose(repo: &Repository, commit: ObjectId) -> Result<Proposal, E
             prepare: found.prepare,
             build: found.build,
             options: found.options,
+            env: found.env,
             tests: found.tests,
         },
         None => Proposal {
@@ -62,6 +65,7 @@ pub(super) fn propose(repo: &Repository, commit: ObjectId) -> Result<Proposal, E
             prepare: String::new(),
             build: String::new(),
             options: Vec::new(),
+            env: Vec::new(),
             tests: owned(adapter(Framework::Exec).default_tests()),
         },
     })

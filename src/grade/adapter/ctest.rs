@@ -60,6 +60,7 @@ impl Adapter for Ctest {
             prepare: String::new(),
             build: String::new(),
             options: Vec::new(),
+            env: Vec::new(),
             tests,
         })
     }

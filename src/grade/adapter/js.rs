@@ -2,7 +2,7 @@
 //! the records of their runners are read. Ids: `file > group > test`.
 
 use super::js_names::Dialect;
-use super::{Listing, Missing, Proposal, Unlistable, js_scan};
+use super::{Listing, Missing, Proposal, Unlistable, js_scan, places};
 use crate::grade::call::{Call, End, Raw, Tool};
 use crate::grade::frames::{self, Frame};
 use crate::grade::manifest::{Tree, has_extension};
@@ -315,25 +315,41 @@ pub(super) fn proposal(
         Some(name) => tree.paths.iter().any(|path| path.contains(name)),
         None => tree.paths.iter().any(|path| path.starts_with(**folder)),
     };
-    let tests: Vec<String> = folders
+    let folders: Vec<String> = folders
         .iter()
         .filter(is_there)
         .map(ToString::to_string)
+        .collect();
+    let files = tree.paths.iter().filter(|path| {
+        is_test_name(path) && !places::is_below(path, &folders) && !path.contains("node_modules/")
+    });
+    let outside: Vec<String> = files
+        .take(places::MAX_FILES)
+        .filter_map(|path| pattern(path))
         .collect();
     Proposal {
         framework,
         verify: verify.into(),
         build: String::new(),
         options: Vec::new(),
+        env: Vec::new(),
         prepare: if needs {
             format!("{install} --ignore-scripts")
         } else {
             String::new()
         },
-        tests: if tests.is_empty() {
-            vec!["test/".into()]
-        } else {
-            tests
-        },
+        tests: places::patterns(folders, outside.into_iter(), &["test/"]),
     }
+}
+
+/// The pattern of all test files that are called like this one: `**/*.test.js`.
+fn pattern(path: &str) -> Option<String> {
+    let name = path.rsplit('/').next()?;
+    let (stem, extension) = name.rsplit_once('.')?;
+    let ends = [".test", "-test", "_test", ".spec"];
+    if let Some(end) = ends.iter().find(|end| stem.ends_with(**end)) {
+        return Some(format!("**/*{end}.{extension}"));
+    }
+    let stem = if stem == "test" { "test" } else { "test-*" };
+    Some(format!("**/{stem}.{extension}"))
 }

@@ -26,9 +26,12 @@ mod junit_xml;
 mod libtest;
 mod mocha;
 mod node;
+mod places;
 mod pytest;
+mod pytest_path;
 mod python;
 mod python_imports;
+mod python_proposal;
 mod python_runner;
 mod rust_scan;
 mod tap;
@@ -82,6 +85,8 @@ pub struct Proposal {
     pub tests: Vec<String>,
     /// Runner options.
     pub options: Vec<String>,
+    /// Variables of the plan.
+    pub env: Vec<(String, String)>,
 }
 
 /// Sentinels behind tests of the suite, in one process.

@@ -2,7 +2,7 @@
 //! Ids: `tests/test_x.py::Class::test_y`, without parameters.
 
 use super::python_runner::PythonRunner;
-use super::{Proposal, python};
+use super::{Proposal, python, python_proposal};
 use crate::grade::call::{Layout, Script};
 use crate::grade::manifest::Tree;
 use crate::model::plan::Framework;
@@ -51,7 +51,7 @@ impl PythonRunner for Pytest {
                 .iter()
                 .any(|path| path.starts_with("requirements") && mentions(path, "pytest"))
             || has_test_functions(tree);
-        uses.then(|| python::proposal(self, tree, "python -m pytest -q"))
+        uses.then(|| python_proposal::proposal(self, tree, "python -m pytest -q"))
     }
 
     fn beside(&self, layout: &Layout) -> Vec<Script> {

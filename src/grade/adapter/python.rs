@@ -1,15 +1,13 @@
 //! What pytest and unittest share: the interpreter, the lister, and reading records.
 
-use super::{Adapter, Missing, Proposal, Unlistable, python_imports};
+use super::{Missing, Unlistable, python_imports};
 use crate::base::words;
 use crate::grade::call::{Call, End, Layout, Raw, Script, Tool};
 use crate::grade::frames::{self, Frame};
-use crate::grade::manifest::{Tree, has_extension};
 use crate::grade::protect::Globs;
 use crate::grade::report::{Builder, Fault, RunReport};
 use crate::grade::suite::Suite;
 use crate::model::outcome::{FailureClass, Outcome, TestId};
-use crate::model::plan::Framework;
 use serde::Deserialize;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -425,113 +423,4 @@ fn prepare_line(suite: &Suite, runner: Option<&str>) -> String {
         line.push_str(runner);
     }
     format!("prepare = \"{line}\"")
-}
-
-/// What `hangar init` writes for a Python repository.
-pub(super) fn proposal(adapter: &dyn Adapter, tree: Tree<'_>, verify: &str) -> Proposal {
-    let framework = adapter.framework();
-    let runner = match framework {
-        Framework::Pytest => " pytest",
-        _ => "",
-    };
-    let lists: Vec<String> = tree
-        .paths
-        .iter()
-        .filter(|path| path.starts_with("requirements") && has_extension(path, "txt"))
-        .filter(|path| !path.contains('/') && !is_for_something_else(path))
-        .map(|path| format!(" -r {path}"))
-        .collect();
-    let editable = tree.has("pyproject.toml") || tree.has("setup.py");
-    let needs = !lists.is_empty() || !runner.is_empty() || editable;
-    let editable = match (editable, test_extra(tree)) {
-        (false, _) => String::new(),
-        (true, None) => " -e .".to_owned(),
-        (true, Some(extra)) => format!(" -e .[{extra}]"),
-    };
-    let mut tests: Vec<String> = ["tests/", "test/"]
-        .into_iter()
-        .filter(|folder| tree.paths.iter().any(|path| path.starts_with(folder)))
-        .map(str::to_owned)
-        .collect();
-    if tests.is_empty() {
-        tests = adapter
-            .default_tests()
-            .iter()
-            .map(ToString::to_string)
-            .collect();
-    }
-    Proposal {
-        framework,
-        verify: verify.into(),
-        build: String::new(),
-        options: Vec::new(),
-        prepare: if needs {
-            format!("pip install{}{runner}{editable}", lists.concat())
-        } else {
-            String::new()
-        },
-        tests,
-    }
-}
-
-/// Whether a requirement list is, by its name, for a checker, the documents or a release.
-fn is_for_something_else(path: &str) -> bool {
-    let words = [
-        "mypy", "lint", "ruff", "format", "doc", "typ", "release", "build", "bench", "publish",
-    ];
-    let name = path.trim_start_matches("requirements");
-    words.iter().any(|word| name.contains(word))
-}
-
-/// The extra that brings what the tests need, by its habitual names.
-fn test_extra(tree: Tree<'_>) -> Option<String> {
-    let document: toml::Table = tree.text("pyproject.toml")?.parse().ok()?;
-    let extras = document
-        .get("project")?
-        .get("optional-dependencies")?
-        .as_table()?;
-    ["test", "tests", "testing", "dev"]
-        .iter()
-        .find(|name| extras.contains_key(**name))
-        .map(ToString::to_string)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::grade::adapter::pytest::Pytest;
-
-    fn proposed(files: &[(&str, &str)]) -> String {
-        let paths: Vec<String> = files.iter().map(|(path, _)| (*path).to_owned()).collect();
-        let read = |path: &str| {
-            let found = files.iter().find(|(have, _)| *have == path);
-            found.map(|(_, text)| text.as_bytes().to_vec())
-        };
-        let tree = Tree {
-            paths: &paths,
-            read: &read,
-        };
-        proposal(&Pytest, tree, "pytest").prepare
-    }
-
-    #[test]
-    fn lists_and_extras_of_the_tests_are_proposed_and_no_others() {
-        let project = "[project]\nname = 'x'\n[project.optional-dependencies]\ntests = ['a']\n";
-        assert_eq!(
-            proposed(&[("pyproject.toml", project), ("requirements-mypy.txt", "")]),
-            "pip install pytest -e .[tests]"
-        );
-        assert_eq!(
-            proposed(&[
-                ("setup.py", ""),
-                ("requirements.txt", ""),
-                ("requirements-dev.txt", "")
-            ]),
-            "pip install -r requirements.txt -r requirements-dev.txt pytest -e ."
-        );
-        assert_eq!(
-            proposed(&[("requirements-docs.txt", ""), ("a.py", "")]),
-            "pip install pytest"
-        );
-    }
 }

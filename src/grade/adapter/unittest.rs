@@ -2,7 +2,7 @@
 //! Ids: `tests/test_x.py::Class::test_y`.
 
 use super::python_runner::PythonRunner;
-use super::{Proposal, python};
+use super::{Proposal, python, python_proposal};
 use crate::grade::manifest::Tree;
 use crate::model::plan::Framework;
 
@@ -23,18 +23,23 @@ impl PythonRunner for Unittest {
     const NOTHING_RAN: Option<i32> = None;
 
     fn proposal(&self, tree: Tree<'_>) -> Option<Proposal> {
-        let folder = |path: &&String| path.starts_with("tests/") || path.starts_with("test/");
+        let is_in_folder = |path: &str| path.starts_with("tests/") || path.starts_with("test/");
+        // Beside code of another language a test in Python is one of some tool.
+        let others = ["CMakeLists.txt", "Makefile.PL", "pom.xml", "build.gradle"];
+        let is_python = !others.iter().any(|file| tree.has(file));
         let uses = tree
             .paths
             .iter()
-            .filter(folder)
+            .filter(|path| is_python || is_in_folder(path))
             .filter(|path| python::is_test_file(path))
             .take(20)
             .any(|path| {
                 tree.text(path).is_some_and(|text| {
-                    text.contains("import unittest") || text.contains("TestCase")
+                    text.contains("import unittest")
+                        || text.contains("from unittest")
+                        || (text.contains("TestCase") && is_in_folder(path))
                 })
             });
-        uses.then(|| python::proposal(self, tree, "python -m unittest discover"))
+        uses.then(|| python_proposal::proposal(self, tree, "python -m unittest discover"))
     }
 }
