@@ -4,6 +4,7 @@ use super::{Missing, Unlistable, python_imports};
 use crate::base::words;
 use crate::grade::call::{Call, End, Layout, Raw, Script, Tool};
 use crate::grade::frames::{self, Frame};
+use crate::grade::manifest::has_extension;
 use crate::grade::protect::Globs;
 use crate::grade::report::{Builder, Fault, RunReport};
 use crate::grade::suite::Suite;
