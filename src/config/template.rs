@@ -30,15 +30,7 @@ pub fn template(found: &Template<'_>) -> String {
     let limits = PlanLimits::default();
     let tests: Vec<_> = found.tests.iter().map(|path| quote(path)).collect();
     let options: Vec<_> = found.options.iter().map(|option| quote(option)).collect();
-    let env: Vec<_> = found
-        .env
-        .iter()
-        .map(|(name, value)| format!("{name} = {}", quote(value)))
-        .collect();
-    let env = match env.join(", ") {
-        env if env.is_empty() => "{}".to_owned(),
-        env => format!("{{ {env} }}"),
-    };
+    let env = inline(found.env);
     let mut out = String::from(HEAD);
     let mut line = |text: std::fmt::Arguments<'_>| {
         // Writing to a String cannot fail.
@@ -120,6 +112,15 @@ format = 1
 
 fn quote(text: &str) -> String {
     toml::Value::String(text.to_owned()).to_string()
+}
+
+/// Variables as a table in one line.
+fn inline(env: &[(String, String)]) -> String {
+    let pair = |(name, value): &(String, String)| format!("{name} = {}", quote(value));
+    match env.iter().map(pair).collect::<Vec<_>>().join(", ") {
+        env if env.is_empty() => "{}".to_owned(),
+        env => format!("{{ {env} }}"),
+    }
 }
 
 #[cfg(test)]

@@ -390,3 +390,49 @@ fn a_file_that_is_too_long_to_be_read_whole_is_not_cut_off() {
     }
     env.hangar(&dir, &["init", "--agents"]).success();
 }
+
+#[test]
+fn init_writes_settings_that_fit_tests_beside_the_code_and_a_path_of_pytest() {
+    let case = "import unittest\nclass T(unittest.TestCase):\n    def test_a(self): pass\n";
+    let path = "[project]\nname = \"calc\"\n[tool.pytest.ini_options]\npythonpath = [\"src\"]\n";
+    let package = r#"{"scripts": {"test": "node --test"}}"#;
+    let repositories: [(&[(&str, &str)], &[&str]); 3] = [
+        (
+            &[("calc/__init__.py", ""), ("calc/test_add.py", case)],
+            &["framework = \"unittest\"", "tests = [\"**/test_*.py\"]"],
+        ),
+        (
+            &[
+                ("package.json", package),
+                ("src/a.test.js", ""),
+                ("src/b.spec.mjs", ""),
+            ],
+            &[
+                "framework = \"node\"",
+                "tests = [\"**/*.spec.mjs\", \"**/*.test.js\"]",
+            ],
+        ),
+        (
+            &[
+                ("pyproject.toml", path),
+                ("src/calc/__init__.py", ""),
+                ("tests/test_a.py", ""),
+            ],
+            &[
+                "framework = \"pytest\"",
+                "prepare = \"pip install pytest\"",
+                "tests = [\"tests/\"]",
+                "env = { PYTHONPATH = \"src\" }",
+            ],
+        ),
+    ];
+    for (files, lines) in repositories {
+        let env = TestEnv::new();
+        let dir = env.repo("repo", files);
+        env.hangar(&dir, &["init"]).success();
+        let text = fs::read_to_string(dir.join("hangar.toml")).unwrap();
+        for line in lines {
+            assert!(text.lines().any(|one| one == *line), "{line}: {text}");
+        }
+    }
+}
