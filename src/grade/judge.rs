@@ -217,19 +217,14 @@ fn void(
     if evidence.criteria.sentinels().iter().any(passed) {
         voids.push(Void::Forged);
     }
-    let mut faults: BTreeSet<Fault> = evidence.suite.faults.clone();
-    faults.extend(evidence.sentinels.iter().flat_map(|run| &run.faults));
+    let own = [evidence.suite].into_iter().chain(evidence.sentinels);
+    let all = own.chain(evidence.company()).flat_map(|run| &run.faults);
     // A test that can't be run in company lowers the verdict and no more.
-    let in_company = evidence.company().flat_map(|run| &run.faults);
-    faults.extend(in_company.filter(|fault| !matches!(fault, Fault::Absent(_))));
-    // A reader that forgot to say so is caught here.
-    let absent = expected
-        .iter()
-        .filter(|id| !evidence.suite.outcomes.contains_key(id))
-        .count();
-    if absent > 0 && !faults.iter().any(|fault| matches!(fault, Fault::Absent(_))) {
-        faults.insert(Fault::Absent(absent));
-    }
+    let mut faults: BTreeSet<Fault> = all
+        .filter(|fault| not_reported(fault) == 0)
+        .copied()
+        .collect();
+    faults.extend(absent(evidence, expected));
     if !faults.is_empty() {
         voids.push(Void::Sources);
     }
@@ -254,6 +249,31 @@ fn void(
     let same = kinds.chunk_by(|one, two| discriminant(one) == discriminant(two));
     reasons.extend(same.filter_map(|same| same.last().copied().map(Reason::Fault)));
     voids.first().copied()
+}
+
+fn not_reported(fault: &Fault) -> usize {
+    match fault {
+        Fault::Absent(number) => *number,
+        _ => 0,
+    }
+}
+
+/// How many tests were not reported: of the suite, as the grade counts them; where all of those were,
+/// of the tests and sentinels that ran together.
+fn absent(evidence: &Evidence<'_>, expected: &BTreeSet<TestId>) -> Option<Fault> {
+    let of = |run: &RunReport| run.faults.iter().map(not_reported).max().unwrap_or(0);
+    let unseen = |id: &&TestId| !evidence.suite.outcomes.contains_key(*id);
+    // A reader that forgot to say so is caught here.
+    let suite = match expected.iter().filter(unseen).count() {
+        0 => of(evidence.suite),
+        number => number,
+    };
+    let beside = evidence.sentinels.iter().map(of).max().unwrap_or(0);
+    match (suite, beside) {
+        (0, 0) => None,
+        (0, number) => Some(Fault::AbsentBeside(number)),
+        (number, _) => Some(Fault::Absent(number)),
+    }
 }
 
 /// Whether a test of the sample passed in one run and not in the other.

@@ -58,6 +58,9 @@ pub enum Fault {
     /// Expected tests were not reported.
     #[error("{}", count(*.0, "expected test was not reported", "expected tests were not reported"))]
     Absent(usize),
+    /// Tests that ran once more beside the sentinels, or sentinels, were not reported there.
+    #[error("{}", count(*.0, "test was not reported when tests and sentinels ran together", "tests were not reported when tests and sentinels ran together"))]
+    AbsentBeside(usize),
 }
 
 impl Fault {
@@ -65,7 +68,11 @@ impl Fault {
     pub const fn follows_from_a_limit(self) -> bool {
         matches!(
             self,
-            Self::Incomplete | Self::Absent(_) | Self::Status | Self::Runner
+            Self::Incomplete
+                | Self::Absent(_)
+                | Self::AbsentBeside(_)
+                | Self::Status
+                | Self::Runner
         )
     }
 }

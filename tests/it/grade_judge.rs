@@ -159,7 +159,6 @@ fn an_absent_test_is_void_even_if_the_reader_did_not_notice() {
 #[test]
 fn tests_that_no_run_reported_are_one_reason() {
     let judgement = World::with(|world| {
-        world.suite.faults.insert(Fault::Absent(1));
         world.sentinels[0].faults.insert(Fault::Absent(2));
         world.sentinels[1].faults.insert(Fault::Absent(3));
         world.sentinels[1].faults.insert(Fault::Unknown(1));
@@ -168,7 +167,28 @@ fn tests_that_no_run_reported_are_one_reason() {
     let absent = |reason: &&Reason| matches!(reason, Reason::Fault(_));
     let reasons: Vec<_> = judgement.reasons.iter().filter(absent).collect();
     assert_eq!(reasons.len(), 2, "{reasons:?}");
-    assert!(reasons.contains(&&Reason::Fault(Fault::Absent(3))));
+    assert!(reasons.contains(&&Reason::Fault(Fault::AbsentBeside(3))));
+}
+
+#[test]
+fn the_number_of_absent_tests_is_the_one_that_the_grade_counts() {
+    let judgement = World::with(|world| {
+        world.suite.outcomes.clear();
+        let expected = world.suite.absent.len().max(1);
+        world.suite.faults.insert(Fault::Absent(expected));
+        for run in &mut world.sentinels {
+            // The sentinel is one more.
+            run.faults.insert(Fault::Absent(expected + 1));
+        }
+    });
+    let missing = judgement.counts.missing as usize;
+    assert!(missing > 0);
+    let faults: Vec<_> = judgement
+        .reasons
+        .iter()
+        .filter(|one| matches!(one, Reason::Fault(_)))
+        .collect();
+    assert_eq!(faults, [&Reason::Fault(Fault::Absent(missing))]);
 }
 
 #[test]
