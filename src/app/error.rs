@@ -76,6 +76,8 @@ pub enum Error {
     NoKey {
         /// What looked like a key and was left out, each with the reason.
         skipped: Vec<String>,
+        /// What makes one of those a key that can be used.
+        mend: Option<String>,
     },
     /// A key file would be overwritten.
     #[error("{} exists already", .0.display())]

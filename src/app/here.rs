@@ -15,7 +15,10 @@ use crate::model::object_id::ObjectId;
 use crate::model::policy::Actor;
 use crate::store::Store;
 use crate::store::identity::holder;
-use crate::trust::{AskPassphrase, Candidate, Discovery, DiscoveryInput, Signer, Source, discover};
+use crate::trust::{
+    AskPassphrase, Candidate, Discovery, DiscoveryInput, KeyFileError, Signer, SkipReason, Source,
+    discover,
+};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
@@ -228,7 +231,18 @@ pub(super) fn no_key(found: &Discovery) -> Error {
     let skipped = found.skipped.iter();
     Error::NoKey {
         skipped: skipped.map(|one| with_causes(&one.reason)).collect(),
+        mend: mend(found),
     }
+}
+
+/// What makes a key that was left out one that can be used, as a command.
+pub(super) fn mend(found: &Discovery) -> Option<String> {
+    found.skipped.iter().find_map(|one| match &one.reason {
+        SkipReason::File(KeyFileError::Permissions { path, .. }) => {
+            Some(format!("chmod 600 {}", shell_word(path)))
+        }
+        _ => None,
+    })
 }
 
 /// A path as it is typed in a shell.

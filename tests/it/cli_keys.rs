@@ -5,6 +5,7 @@
 use crate::common::TestEnv;
 use serde_json::Value;
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::Duration;
@@ -217,4 +218,21 @@ fn a_key_that_the_policy_lost_signs_nothing_more() {
         line.starts_with("hangar policy add alice --role member"),
         "{line}"
     );
+}
+
+#[test]
+fn a_key_that_others_can_read_is_mended_before_another_is_made() {
+    let env = TestEnv::new();
+    let dir = env.repo("repo", &[]);
+    let key = env.home().join(".ssh/id_ed25519");
+    fs::set_permissions(&key, fs::Permissions::from_mode(0o644)).unwrap();
+    let ran = env.hangar(&dir, &["init"]).exits(3);
+    let at = |words: &str| {
+        ran.stderr
+            .find(words)
+            .unwrap_or_else(|| panic!("{words}: {ran}"))
+    };
+    assert!(at("chmod 600") < at("hangar key new"), "{ran}");
+    let doctor = env.hangar(&dir, &["doctor"]);
+    assert!(doctor.stdout.contains("chmod 600"), "{doctor}");
 }

@@ -2,7 +2,7 @@
 
 use super::{Check, State};
 use crate::app::error::with_causes;
-use crate::app::here::{NO_PULL_REQUESTS, choose, config_at, no_key};
+use crate::app::here::{NO_PULL_REQUESTS, choose, config_at, mend, no_key};
 use crate::app::setup::init::unborn;
 use crate::app::{Error, Here, keys, remote};
 use crate::base::words;
@@ -16,7 +16,7 @@ use crate::store::identity::{holder, is_machine};
 use crate::store::layout::{Layout, Prefix};
 use crate::store::sync::{Wanted, offered};
 use crate::store::{self, Store, pins};
-use crate::trust::{Candidate, MachineKey, MachineRole};
+use crate::trust::{Candidate, Discovery, MachineKey, MachineRole};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -162,10 +162,18 @@ fn person_without_policy(here: &Here, repo: Option<&Repository>, checks: &mut Ve
     checks.push(match here.keys(repo) {
         Ok(found) => match found.candidates.first() {
             Some(candidate) => Check::ok("your key", describe(candidate)),
-            None => missing("your key", &no_key(&found), "`hangar key new` makes one"),
+            None => without_key(&found),
         },
         Err(error) => missing("your key", &error, MEND_KEY),
     });
+}
+
+fn without_key(found: &Discovery) -> Check {
+    let remedy = match mend(found) {
+        Some(mend) => format!("others can read a key file of yours: `{mend}`"),
+        None => "`hangar key new` makes one".to_owned(),
+    };
+    missing("your key", &no_key(found), &remedy)
 }
 
 /// What helps where Git's configuration names a key that can't be used.
@@ -183,8 +191,7 @@ fn person(here: &Here, store: &Store) -> Vec<Check> {
         Err(error) => return vec![missing("your key", &error, MEND_KEY)],
     };
     let Some(candidate) = choose(&found, store) else {
-        let remedy = "`hangar key new` makes one";
-        return vec![missing("your key", &no_key(&found), remedy)];
+        return vec![without_key(&found)];
     };
     let newest = store.policy.newest();
     let mut checks = Vec::new();

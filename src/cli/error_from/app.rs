@@ -33,10 +33,13 @@ fn missing_or_refused(error: Error) -> CliError {
         Error::AgeIdentity { .. } => CliError::of(ExitStatus::Missing, error),
         Error::NoIdentity(_) => CliError::of(ExitStatus::Missing, error)
             .hint("run `hangar init` here: it makes an age identity and says what an admin has to add"),
-        Error::NoKey { skipped } => {
-            let skipped = skipped.clone();
-            let error = CliError::of(ExitStatus::Missing, error)
-                .hint("make one with `hangar key new`, or load yours with `ssh-add`");
+        Error::NoKey { skipped, mend } => {
+            let (skipped, mend) = (skipped.clone(), mend.clone());
+            let mut error = CliError::of(ExitStatus::Missing, error);
+            if let Some(mend) = mend {
+                error = error.hint(format!("let nobody else read your key: `{mend}`"));
+            }
+            error = error.hint("make one with `hangar key new`, or load yours with `ssh-add`");
             skipped.into_iter().fold(error, |error, reason| {
                 error.hint(format!("left out: {reason}"))
             })
