@@ -247,3 +247,20 @@ fn a_grade_that_asks_for_more_than_was_measured_is_refused_before_a_test_runs() 
     graded.success();
     assert_ne!(place.env.git(&place.dir, &refs), "");
 }
+
+#[test]
+fn after_too_many_rejections_the_retry_is_named() {
+    let place = Place::new();
+    let id = id(&place);
+    let retry = format!("hangar task retry {id}");
+    for round in 1..=3 {
+        place.seal();
+        ran(&place, &["review", "KAN-1"]).success();
+        let rejected = ran(&place, &["reject", "KAN-1", "--reason", "too few"]).success();
+        assert_eq!(rejected.stdout.contains(&retry), round == 3, "{rejected}");
+    }
+    names(&ran(&place, &["task", "show", "KAN-1"]).success(), &retry);
+    names(&ran(&place, &["run", "KAN-1"]).exits(1), &retry);
+    ran(&place, &["task", "retry", "KAN-1"]).success();
+    place.seal();
+}

@@ -7,9 +7,11 @@ use crate::app::{Error, Here, sync};
 use crate::flow;
 use crate::flow::decide::{self, Look};
 use crate::flow::stage::{self, Contradiction, Decision, Next};
+use crate::harness::{self, lanes};
 use crate::model::approval::Action;
 use crate::model::digest::Digest;
 use crate::model::ids::{Principal, TaskId};
+use crate::model::lane::Role;
 use crate::model::manifest::{Counts, Manifest};
 use crate::store::Store;
 use crate::store::dossier::{Dossier, Held};
@@ -54,6 +56,12 @@ pub struct Decided {
     /// Whether what waits now is an approval of the patch.
     #[serde(skip)]
     pub patch_waits: bool,
+    /// Whether so many versions were rejected that the task ends.
+    #[serde(skip)]
+    pub over: bool,
+    /// Whether no agent program of this machine could implement the task.
+    #[serde(skip)]
+    pub by_hand: bool,
     /// People whose approval of it counts now.
     pub have: u32,
     /// People that the policy asks for.
@@ -193,6 +201,8 @@ pub fn decided_already(
         by: held.document.actor.name().clone(),
         already: true,
         patch_waits: matches!(next, Next::AwaitPatchApproval { .. }),
+        over: matches!(next, Next::RejectTask { .. }),
+        by_hand: by_hand(here),
         have: people(&store, &dossier, seal),
         needed: needed(&store),
         contradicting: opposed(&store, &dossier, seal),
@@ -228,6 +238,14 @@ pub(super) fn opposed(
         }
         _ => Vec::new(),
     }
+}
+
+/// Whether this machine has no lane for an implementer. Nothing is started.
+fn by_hand(here: &Here) -> bool {
+    let lanes = here
+        .user()
+        .map(|user| lanes::resolve(&user.lanes, Role::Implementer));
+    matches!(lanes, Ok(Err(harness::Error::NoLane { .. })))
 }
 
 fn people(store: &Store, dossier: &Dossier, seal: &Held<Manifest>) -> u32 {
@@ -268,6 +286,8 @@ pub fn decide(
     Ok(Decided {
         already: false,
         patch_waits: false,
+        over: matches!(stage::next_now(&store, &dossier), Next::RejectTask { .. }),
+        by_hand: by_hand(here),
         have: people(&store, &dossier, seal),
         needed: needed(&store),
         contradicting: opposed(&store, &dossier, seal),

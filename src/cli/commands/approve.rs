@@ -161,6 +161,16 @@ pub(super) fn tell(context: &Context, decided: &Decided, word: &str) {
     } else if approves && have < needed {
         let command = format!("hangar review {id} && hangar approve {id}");
         format!("another approver: {}", paint(Label::Command, command))
+    } else if decided.over {
+        let command = format!("hangar run {id}; hangar task retry {id}");
+        let command = paint(Label::Command, command);
+        format!(
+            "{command} (too many versions were rejected: the first ends the task, the second queues it for new ones)"
+        )
+    } else if approves && decided.by_hand {
+        let submit = paint(Label::Command, format!("hangar submit {id} --rev REV"));
+        let run = paint(Label::Command, format!("hangar run {id}"));
+        format!("{submit} (no agent program here implements it; where one does: {run})")
     } else {
         paint(Label::Command, format!("hangar run {id}"))
     };

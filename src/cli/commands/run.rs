@@ -210,7 +210,9 @@ fn next_commands(view: &RunView) -> Vec<String> {
             ];
         }
         // It resumes where new tests are written.
-        Stopped::NotAccepted | Stopped::Leaked => format!("hangar task retry {id}"),
+        Stopped::NotAccepted | Stopped::Leaked | Stopped::Rejected => {
+            format!("hangar task retry {id}")
+        }
         // Merged and deleted, or lost: only a person knows.
         Stopped::Delivered | Stopped::Ended if view.branch_gone => {
             return vec![
@@ -221,7 +223,7 @@ fn next_commands(view: &RunView) -> Vec<String> {
         Stopped::Delivered | Stopped::Ended if view.branch.is_some() => {
             format!("hangar verify {id}")
         }
-        Stopped::Stage | Stopped::Rejected | Stopped::Delivered | Stopped::Ended => {
+        Stopped::Stage | Stopped::Delivered | Stopped::Ended => {
             return Vec::new();
         }
     }]

@@ -308,7 +308,8 @@ fn next_command(view: &TaskView) -> Option<String> {
         | NextStep::Implement
         | NextStep::Grade
         | NextStep::Deliver
-        | NextStep::GiveUp
-        | NextStep::Reject => format!("hangar run {id}"),
+        | NextStep::GiveUp => format!("hangar run {id}"),
+        // The first only ends it.
+        NextStep::Reject => format!("hangar run {id}; hangar task retry {id}"),
     })
 }
