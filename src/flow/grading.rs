@@ -280,8 +280,8 @@ impl<'a> Stage<'a> {
     fn measured(&self, calls: &[Call]) -> Result<Probes, Error> {
         self.host.stage("probing the sandbox");
         let twins = self.bench().twins(&self.suite, calls);
-        let probes = need::measured(self.host, &twins)?;
-        need::met(&probes, self.plan.trust.max(self.host.require), "the grade")?;
+        let need = self.plan.trust.max(self.host.require);
+        let probes = need::held(self.host, &twins, need, "the grade")?;
         let policy = &self.store.policy.newest().root.acceptance;
         need::no_swap(&probes, policy.swap_exposed)?;
         Ok(probes)

@@ -7,7 +7,7 @@ use super::Error;
 use super::bench::Twins;
 use super::host::Host;
 use crate::model::outcome::Trust;
-use crate::sandbox::Probes;
+use crate::sandbox::{self, Launcher, Probes, Provider};
 
 /// What programs of an agent or of a package client need: no file and no host but the listed ones.
 pub const LISTED: Trust = Trust::Confined;
@@ -16,12 +16,53 @@ pub const HIDDEN: Trust = Trust::Sealed;
 
 /// What sandboxes like these, whose tests are what one grade rests on, were measured to hold.
 pub fn measured(host: &Host<'_>, twins: &Twins) -> Result<Probes, Error> {
-    let probe = |twin| host.provider.probe(twin, &host.cancel);
+    measured_by(host.provider.as_ref(), host, twins)
+}
+
+fn measured_by(provider: &dyn Provider, host: &Host<'_>, twins: &Twins) -> Result<Probes, Error> {
+    let probe = |twin| provider.probe(twin, &host.cancel);
     let code = probe(&twins.code)?;
     Ok(match &twins.driver {
         None => code,
         Some(driver) => code.weaker(probe(driver)?),
     })
+}
+
+/// [`measured`], and fails where that is less than `need`. Where another provider holds enough here, the
+/// error names it.
+pub fn held(host: &Host<'_>, twins: &Twins, need: Trust, step: &str) -> Result<Probes, Error> {
+    let probes = measured(host, twins)?;
+    match met(&probes, need, step) {
+        Ok(()) => Ok(probes),
+        Err(Error::Missing { what, remedy }) => Err(match other(host, twins, need) {
+            Some(name) => Error::missing(
+                what,
+                format!(
+                    "`{name}` was measured to hold it here: `hangar grade --provider {name}`, or for every \
+                     command `hangar config set sandbox.provider {name}`; `hangar doctor -v` shows what each holds"
+                ),
+            ),
+            None => Error::missing(what, remedy),
+        }),
+        Err(error) => Err(error),
+    }
+}
+
+/// Another provider that works here and holds enough. `none` is never proposed.
+fn other(host: &Host<'_>, twins: &Twins, need: Trust) -> Option<&'static str> {
+    host.stage("probing other sandboxes");
+    let launcher = Launcher {
+        image: host.user.image.clone(),
+        ..Launcher::default()
+    };
+    let mine = host.provider.name();
+    let all = sandbox::providers(&launcher).into_iter();
+    let mut others = all.filter(|one| one.name() != mine && one.name() != "none");
+    let found = others.find(|one| {
+        let measured = || measured_by(one.as_ref(), host, twins);
+        one.check().is_ok() && measured().is_ok_and(|probes| probes.trust() >= need)
+    });
+    found.map(|one| one.name())
 }
 
 /// Fails when a twin of the sandbox of `step` was measured to hold less than `need`.

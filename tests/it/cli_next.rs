@@ -240,6 +240,14 @@ fn a_grade_that_asks_for_more_than_was_measured_is_refused_before_a_test_runs() 
     let refused = ran(&place, &[&grade[..], &["isolated"]].concat()).exits(3);
     names(&refused, "needs a sandbox that holds `isolated`");
     names(&refused, "hangar doctor -v");
+    // Where doctor knows a provider that holds it, that one is named.
+    let doctor = ran(&place, &["doctor", "--json"]);
+    let seen: serde_json::Value = serde_json::from_str(&doctor.stdout).unwrap();
+    let providers = seen["providers"].as_array().unwrap();
+    if let Some(one) = providers.iter().find(|one| one["trust"] == "isolated") {
+        let name = one["name"].as_str().unwrap();
+        names(&refused, &format!("--provider {name}"));
+    }
     let refs = ["for-each-ref", "refs/hangar/grades"];
     assert_eq!(place.env.git(&place.dir, &refs), "");
     // What holds enough grades as ever.
