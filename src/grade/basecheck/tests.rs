@@ -106,6 +106,31 @@ fn no_failing_test_at_all_is_a_complaint() {
 }
 
 #[test]
+fn ids_that_are_no_tests_bring_no_complaints_about_what_comes_of_it() {
+    let check = check(&Evidence {
+        criteria: &map(),
+        listed: Some(&[id("x.a"), id("x.b")].into()),
+        runs: &[report(&[])],
+        sentinels: Some(&report(&[])),
+        file_of: &BTreeMap::new(),
+    });
+    let about = |one: &Complaint| matches!(one.kind, Kind::UnknownId | Kind::Unnamed);
+    assert!(check.complaints.iter().all(about), "{:?}", check.complaints);
+    assert_eq!(check.complaints.len(), 6);
+    // One that is there and did not run is still named.
+    let case = Case::default();
+    let listed = case.listed.iter().map(|name| id(name)).collect();
+    let silent = super::check(&Evidence {
+        criteria: &map(),
+        listed: Some(&listed),
+        runs: &case.runs,
+        sentinels: Some(&report(&[])),
+        file_of: &BTreeMap::new(),
+    });
+    assert!(silent.complaints[0].contains("did not run on the base"));
+}
+
+#[test]
 fn unlisted_and_unknown_ids_are_complaints() {
     let listed = vec!["a", "o", "s", "extra"];
     let check = Case {
