@@ -1,5 +1,6 @@
 //! `hangar init` and `deinit`: what is founded, with which key, and what is printed.
 
+use super::grade_kit::File;
 use crate::cli_help::validate;
 use crate::common::hub::Hub;
 use crate::common::{TestEnv, write};
@@ -396,7 +397,7 @@ fn init_writes_settings_that_fit_tests_beside_the_code_and_a_path_of_pytest() {
     let case = "import unittest\nclass T(unittest.TestCase):\n    def test_a(self): pass\n";
     let path = "[project]\nname = \"calc\"\n[tool.pytest.ini_options]\npythonpath = [\"src\"]\n";
     let package = r#"{"scripts": {"test": "node --test"}}"#;
-    let repositories: [(&[(&str, &str)], &[&str]); 3] = [
+    let repositories: [(&[File<'_>], &[&str]); 3] = [
         (
             &[("calc/__init__.py", ""), ("calc/test_add.py", case)],
             &["framework = \"unittest\"", "tests = [\"**/test_*.py\"]"],
