@@ -66,6 +66,8 @@ pub struct Project {
     pub declared: BTreeSet<String>,
     /// Test files of the base that a preflight collects; the caller narrows them to the plan.
     pub tests: Vec<String>,
+    /// Files of modules of the base that are no tests (Python).
+    pub code: Vec<String>,
     /// Files of the base that the plan protects.
     pub protected: Vec<String>,
     /// Requirement lists at the root (`requirements*.txt`).
@@ -104,6 +106,7 @@ impl Project {
                 own: python_modules(tree.paths),
                 declared: python_dependencies(tree),
                 tests: found(&[".py"]),
+                code: python_code(tree.paths, tests),
                 lists: requirement_lists(tree.paths),
                 name: python_name(tree),
                 ..Self::default()
@@ -157,6 +160,15 @@ impl Project {
         let top = module.split('.').next().unwrap_or(module);
         !self.own.contains(top) && (self.declared.contains(top) || self.declared.contains(module))
     }
+}
+
+/// Files of modules that are no tests.
+fn python_code(paths: &[String], tests: &Globs) -> Vec<String> {
+    let is_code = |path: &&String| {
+        let is_module = has_extension(path, "py") || has_extension(path, "so");
+        is_module && !tests.matches(path.as_bytes())
+    };
+    paths.iter().filter(is_code).cloned().collect()
 }
 
 /// Top-level modules and packages at the root and below `src/`.

@@ -241,3 +241,66 @@ fn no_file_of_the_patch_is_loaded_in_place_of_a_plugin() {
     assert_eq!(grade(WRONG), "not accepted");
     assert_eq!(grade(GOOD), "accepted");
 }
+
+/// Tests that lie as the code does, in folders of its names: what the code is called stays the code.
+#[test]
+#[ignore = "heavy: needs python3 with pytest"]
+fn a_folder_of_tests_with_the_name_of_the_code_hides_none_of_it() {
+    let cases: [(Framework, &[File<'_>], &str); 2] = [
+        (
+            Framework::Pytest,
+            &[
+                ("tests/test_all.py", "def test_true():\n    assert True\n"),
+                (
+                    "tests/pkg/test_sum.py",
+                    "from pkg.util import add\n\ndef test_sum():\n    assert add(2, 3) == 5\n\n\
+                     def test_odd():\n    assert add(40, 2) == 9177\n",
+                ),
+                ("tests/pkg/util.py", "add = None\n"),
+            ],
+            r#"{"format": 1, "criteria": {"c1": ["tests/pkg/test_sum.py::test_sum"]},
+                "others": ["tests/test_all.py::test_true"],
+                "sentinels": ["tests/pkg/test_sum.py::test_odd"]}"#,
+        ),
+        (
+            Framework::Unittest,
+            &[
+                (
+                    "tests/test_all.py",
+                    "import unittest\nclass All(unittest.TestCase):\n    def test_true(self): pass\n",
+                ),
+                (
+                    "tests/pkg/test_sum.py",
+                    "import unittest\nfrom pkg.util import add\nclass Sum(unittest.TestCase):\n    \
+                     def test_sum(self):\n        self.assertEqual(add(2, 3), 5)\n    \
+                     def test_odd(self):\n        self.assertEqual(add(40, 2), 9177)\n",
+                ),
+                ("tests/pkg/util.py", "add = None\n"),
+            ],
+            r#"{"format": 1, "criteria": {"c1": ["tests/pkg/test_sum.py::Sum::test_sum"]},
+                "others": ["tests/test_all.py::All::test_true"],
+                "sentinels": ["tests/pkg/test_sum.py::Sum::test_odd"]}"#,
+        ),
+    ];
+    for place in ["pkg", "src/pkg"] {
+        let (package, module) = (format!("{place}/__init__.py"), format!("{place}/util.py"));
+        for (framework, sealed, map) in cases {
+            let case = Case {
+                framework,
+                base: &[(&package, ""), (&module, "def add(a, b):\n    return 0\n")],
+                sealed,
+                map,
+                tune,
+            };
+            for (code, end) in [(GOOD, "accepted"), (WRONG, "not accepted")] {
+                let judgement = case.grade(&[(&module, code)]);
+                assert_eq!(
+                    word(&judgement),
+                    end,
+                    "{framework} {place} {:?}",
+                    judgement.reasons
+                );
+            }
+        }
+    }
+}

@@ -107,9 +107,11 @@ pub(super) fn request(
         .map(|place| place.to_string_lossy());
     let path: Vec<Cow<'_, str>> = named.map(Cow::from).chain(added).collect();
     let (modules, folders) = own_modules(suite);
+    let code = code_modules(suite);
     serde_json::json!({
         "modules": modules,
         "folders": folders,
+        "code": code,
         "mode": mode,
         "ids": ids,
         "known": suite.known,
@@ -147,6 +149,35 @@ fn own_modules(suite: &Suite) -> (BTreeSet<String>, BTreeSet<String>) {
     let folders = above.collect::<BTreeSet<_>>().into_iter();
     let folders = folders.filter(|folder| is_theirs(folder)).collect();
     (modules, folders)
+}
+
+/// Top-level modules of the base that are no tests, by name, each with the folders where modules are looked
+/// for that have it, relative to the root.
+fn code_modules(suite: &Suite) -> BTreeMap<&str, BTreeSet<&str>> {
+    let named = suite.plan.env.get("PYTHONPATH").map_or("", String::as_str);
+    let root = suite.layout.src.to_str().unwrap_or_default();
+    let named = named.split(':').map(|place| {
+        let inside = place.strip_prefix(root).unwrap_or(place);
+        inside.trim_matches('/')
+    });
+    let places: BTreeSet<&str> = ["", "src"].into_iter().chain(named).collect();
+    let mut found: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for path in &suite.project.code {
+        for place in &places {
+            let below = match *place {
+                "" => Some(path.as_str()),
+                place => path
+                    .strip_prefix(place)
+                    .and_then(|rest| rest.strip_prefix('/')),
+            };
+            let first = below.and_then(|rest| rest.split('/').next());
+            let name = first.and_then(|first| first.split('.').next());
+            if let Some(name) = name {
+                found.entry(name).or_default().insert(place);
+            }
+        }
+    }
+    found
 }
 
 /// Whether sealed files import what only the patch installs. The base's own modules come before that.

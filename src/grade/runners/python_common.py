@@ -75,34 +75,63 @@ class AsWritten(importlib.machinery.SourceFileLoader):
 
 
 class TestsFirst:
-    """Finds the modules of the tests by the files that they are, whatever else has their name: a
-    package, an extension or a folder elsewhere, or another way for a package above them."""
+    """Finds the modules of the tests by the files that they are, whatever a patch gives their name: a
+    package, an extension or a folder elsewhere, or another way for a package above them. A name means
+    what it means on the base: `code` says where the base has modules of its own."""
 
-    def __init__(self, root, files, folders):
-        self.root, self.found, self.named = root, {}, {}
+    def __init__(self, root, files, folders, code):
+        self.root, self.named = root, {}
+        self.installed = list(sys.path)
         self.folders = [os.path.join(root, folder) for folder in folders]
         self.files = [os.path.join(root, file) for file in files if file.endswith(".py")]
+        self.known = set(self.files)
+        self.code = {
+            name: {os.path.join(root, place) if place else root for place in places}
+            for name, places in code.items()
+        }
 
     def look_from(self, place):
         """Names the modules of the tests as they are called from a folder on the path."""
-        start = os.path.join(place, "")
+        start, asked = os.path.join(place, ""), {}
         for path in self.files + self.folders:
             if not path.startswith(start):
                 continue
             parts = path[len(start):].split("/")
-            if path not in self.folders:
+            if path in self.known:
                 last = parts.pop()
                 if last != "__init__.py":
                     parts.append(last[:-len(".py")])
-            top = parts[0] if parts else ""
-            if top and all(map(str.isidentifier, parts)) and not is_standard(top):
+            if not parts or not all(map(str.isidentifier, parts)):
+                continue
+            top = parts[0]
+            if top not in asked:
+                asked[top] = self.is_theirs(place, top)
+            if asked[top]:
                 self.named.setdefault(".".join(parts), path)
+
+    def is_theirs(self, place, top):
+        """Whether the base, too, would look for `top` here."""
+        path = os.path.join(place, top)
+        if is_standard(top):
+            return False
+        if place == self.root and path in self.folders:
+            return True
+        try:
+            found = importlib.machinery.PathFinder.find_spec(top, self.installed)
+        except Exception:
+            found = None
+        if found is not None and found.loader is not None:
+            return False
+        # A folder without `__init__.py` gives way to whatever has its name.
+        package = os.path.join(path, "__init__.py")
+        return path + ".py" in self.known or package in self.known or not (
+            self.code.get(top, set()) - {place})
 
     def find_spec(self, name, path=None, target=None):
         path = self.named.get(name)
         if path is None:
             return None
-        if path in self.folders:
+        if path not in self.known:
             # Without `__init__.py`, which would have been named first.
             spec = importlib.machinery.ModuleSpec(name, None, is_package=True)
             spec.submodule_search_locations = [path]
@@ -134,7 +163,8 @@ def extend_path(root, extra, files, finder):
 
 
 def prepare_imports(request):
-    finder = TestsFirst(request["root"], request["modules"], request["folders"])
+    finder = TestsFirst(
+        request["root"], request["modules"], request["folders"], request["code"])
     extend_path(request["root"], request["path"], request["files"], finder)
     sys.meta_path.insert(0, finder)
     return finder
