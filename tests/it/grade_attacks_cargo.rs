@@ -161,7 +161,7 @@ fn a_binary_swapped_between_two_tests_is_void() {
 
 #[test]
 #[ignore = "heavy: builds with cargo"]
-fn records_written_by_the_code_are_void() {
+fn the_channel_is_out_of_reach_of_the_code() {
     let forge = "pub fn add(a: i32, b: i32) -> i32 {\n  \
         let status = std::fs::read_to_string(\"/proc/self/stat\").unwrap();\n  \
         let parent = status.rsplit(\") \").next().unwrap().split(' ').nth(1).unwrap().to_owned();\n  \

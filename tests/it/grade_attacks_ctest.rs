@@ -166,7 +166,7 @@ const BENT: &[(&str, &str)] = &[
     // What ctest reads in the folder of the build.
     (
         "file(WRITE ${CMAKE_BINARY_DIR}/CTestCustom.cmake \"set(CTEST_CUSTOM_TESTS_IGNORE sum zero.7 odd)\")",
-        "void",
+        "not accepted",
     ),
     (
         "file(WRITE ${CMAKE_BINARY_DIR}/more.cmake \"add_test(sum true)\")\n\
@@ -213,6 +213,143 @@ fn what_the_patch_says_of_the_build_turns_no_test_green() {
         ("CMakePresets.json", "{\"version\": 1}"),
     ];
     graded(&files, &["accepted"]);
+}
+
+/// Lines that are run for the targets of the tests and not for the sentinel's.
+fn for_two(lines: &str) -> String {
+    format!(
+        "macro(add_executable name)\n  _add_executable(${{ARGV}})\n  \
+         if(\"${{name}}\" MATCHES \"^(sum|zero)$\")\n    {lines}\n  endif()\nendmacro()"
+    )
+}
+
+#[test]
+#[ignore = "heavy: builds with cmake"]
+fn what_is_started_in_place_of_chosen_tests_is_void() {
+    let deferred = |property: &str| {
+        for_two(&format!(
+            "cmake_language(DEFER CALL set_tests_properties sum zero.7 PROPERTIES {property})"
+        ))
+    };
+    let own = "add_executable(yes ${CMAKE_SOURCE_DIR}/fake/main.c)\n";
+    let preload = "add_library(early SHARED ${CMAKE_SOURCE_DIR}/fake/early.c)\n".to_owned()
+        + &deferred("ENVIRONMENT LD_PRELOAD=${CMAKE_BINARY_DIR}/libearly.so");
+    let modified = preload.replace(
+        "ENVIRONMENT LD_PRELOAD=",
+        "ENVIRONMENT_MODIFICATION LD_PRELOAD=set:",
+    );
+    let fixture =
+        "add_test(NAME swap COMMAND sh ${CMAKE_SOURCE_DIR}/fake/swap.sh ${CMAKE_BINARY_DIR})\n\
+                   set_tests_properties(swap PROPERTIES FIXTURES_SETUP early)\n"
+            .to_owned()
+            + &deferred("FIXTURES_REQUIRED early");
+    let custom = "file(WRITE ${CMAKE_BINARY_DIR}/CTestCustom.cmake \"set(CTEST_CUSTOM_PRE_TEST \\\"sh \
+                  ${CMAKE_SOURCE_DIR}/fake/swap.sh ${CMAKE_BINARY_DIR}\\\")\")";
+    let emulator = |program: &str| {
+        for_two(&format!(
+            "set_property(TARGET ${{name}} PROPERTY CROSSCOMPILING_EMULATOR {program})"
+        ))
+    };
+    let late = emulator("${CMAKE_BINARY_DIR}/late.sh").replace("sum|zero", "zero");
+    let mut missed = Vec::new();
+    for (lines, expected) in [
+        (emulator("/bin/true"), "void"),
+        (
+            format!("{own}{}", emulator("${CMAKE_BINARY_DIR}/yes")),
+            "void",
+        ),
+        (emulator("${CMAKE_SOURCE_DIR}/fake/yes.sh"), "void"),
+        // Nothing is there until the code makes it.
+        (late, "void"),
+        (preload, "void"),
+        (modified, "void"),
+        (fixture, "void"),
+        (custom.to_owned(), "not accepted"),
+    ] {
+        let tests = "add_subdirectory(tests)\n";
+        let text = LISTS.replace(tests, &format!("{lines}\n{tests}"));
+        let files = [
+            ("add.c", WRONG),
+            ("CMakeLists.txt", text.as_str()),
+            ("fake/main.c", "int main(void) { return 0; }\n"),
+            (
+                "fake/early.c",
+                "#include <unistd.h>\n__attribute__((constructor)) static void early(void) { _exit(0); }\n",
+            ),
+            ("fake/yes.sh!", "#!/bin/sh\n"),
+            (
+                "fake/swap.sh",
+                "for n in sum zero; do rm -f $1/tests/$n; cp /bin/true $1/tests/$n; done\n",
+            ),
+        ];
+        let mut files = files.to_vec();
+        if lines.contains("late.sh") {
+            files[0].1 = LATE;
+        }
+        let judgement = case().grade(&files);
+        if word(&judgement) != expected {
+            missed.push((lines, word(&judgement), judgement.reasons));
+        }
+    }
+    assert_eq!(missed, []);
+}
+
+/// Code that is right for one test, and there makes a launcher for the next.
+const LATE: &str = "#include <stdio.h>\n#include <stdlib.h>\n#include \"add.h\"\n\
+    int add(int a, int b) {\n  const char *h = getenv(\"HOME\"); char p[500];\n  \
+    if (a != 2) return -1;\n  \
+    snprintf(p, 500, \"cd %s && cd build && printf '#!/bin/sh\\n' > late.sh && chmod +x late.sh\", h);\n  \
+    return system(p) ? -1 : 5;\n}\n";
+
+#[test]
+#[ignore = "heavy: builds with cmake"]
+fn commands_and_settings_of_the_sealed_file_are_its_own() {
+    // Arguments, a script, a variable, an environment and a fixture that the sealed file itself gives.
+    let lists = SEALED[0].1.replace(
+        "add_test(NAME sum COMMAND sum)",
+        "add_test(NAME sum COMMAND sum 1 \"a;b\" ${CMAKE_CURRENT_SOURCE_DIR}/x ${MORE})\n\
+         add_test(NAME ready COMMAND ${CMAKE_COMMAND} -E true)\n\
+         set_tests_properties(ready PROPERTIES FIXTURES_SETUP one)\n\
+         set_tests_properties(sum PROPERTIES FIXTURES_REQUIRED one ENVIRONMENT \"A=1;B=2\")\n\
+         add_test(NAME script COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/sum.sh $<TARGET_FILE:zero>)",
+    );
+    let mut sealed = SEALED.to_vec();
+    sealed[0].1 = &lists;
+    sealed.push(("tests/sum.sh", "exec \"$1\"\n"));
+    let case = Case {
+        sealed: &sealed,
+        map: r#"{"format": 1, "criteria": {"c1": ["tests/CMakeLists.txt > sum",
+            "tests/CMakeLists.txt > zero.7", "tests/CMakeLists.txt > script",
+            "tests/CMakeLists.txt > ready"]}, "sentinels": ["tests/odd/CMakeLists.txt > odd"]}"#,
+        ..case()
+    };
+    let own = LISTS.replace(
+        "add_subdirectory(tests)\n",
+        "set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)\nset(MORE x y)\nadd_subdirectory(tests)\n\
+         file(WRITE ${CMAKE_BINARY_DIR}/CTestCustom.cmake \"set(CTEST_CUSTOM_MAXIMUM_PASSED_TEST_OUTPUT_SIZE 9)\")\n",
+    );
+    for lists in [LISTS, &own] {
+        let good = case.grade(&[("add.c", GOOD), ("CMakeLists.txt", lists)]);
+        assert_eq!(word(&good), "accepted", "{:?}", good.reasons);
+    }
+    let wrong = case.grade(&[("add.c", WRONG), ("CMakeLists.txt", &own)]);
+    assert_eq!(word(&wrong), "not accepted", "{:?}", wrong.reasons);
+}
+
+/// What is not defended: the build description knows which test is the sentinel, and makes the programs of
+/// the others from something else.
+#[test]
+#[ignore = "heavy: builds with cmake"]
+fn a_build_description_that_singles_tests_out_passes() {
+    let tests = "add_subdirectory(tests)\n";
+    let swap =
+        for_two("set_property(TARGET ${name} PROPERTY SOURCES ${CMAKE_SOURCE_DIR}/fake/main.c)");
+    let text = LISTS.replace(tests, &format!("{swap}\n{tests}"));
+    let fake = ("fake/main.c", "int main(void) { return 0; }\n");
+    graded(
+        &[("add.c", WRONG), ("CMakeLists.txt", &text), fake],
+        &["accepted"],
+    );
 }
 
 #[test]
@@ -284,7 +421,7 @@ fn programs_and_lists_swapped_between_two_tests_are_void() {
 
 #[test]
 #[ignore = "heavy: builds with cmake"]
-fn reports_and_records_written_by_the_code_are_void() {
+fn reports_and_records_of_the_code_are_not_believed() {
     // The shell of ours is two above a test, ctest stands between; it keeps the channel where it likes.
     let forge = "p=$PPID; while ! grep -q step.sh /proc/$p/cmdline; do \
                  p=$(sed -n 's/^PPid:.//p' /proc/$p/status); done; for n in 3 10 11 12 13 14 15; do \

@@ -318,7 +318,7 @@ fn a_binary_swapped_between_two_tests_is_void() {
 
 #[test]
 #[ignore = "heavy: builds with go"]
-fn records_written_by_the_code_are_void() {
+fn the_channel_is_out_of_reach_of_the_code() {
     let forge = code(
         "\"fmt\"; \"os\"; \"strings\"",
         "func Add(a, b int) int {\n\tfor fd := 0; fd < 20; fd++ {\n\t\t\

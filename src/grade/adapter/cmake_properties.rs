@@ -4,14 +4,18 @@
 use super::cmake_scan::{Token, tokens};
 use serde_json::Value;
 
-/// Properties that give an exit status or an output another meaning.
-pub(super) const TURNING: [&str; 6] = [
+/// Properties that give an exit status or an output another meaning, or make something else run in the program
+/// of the test or before it.
+pub(super) const TURNING: [&str; 9] = [
     "WILL_FAIL",
     "PASS_REGULAR_EXPRESSION",
     "FAIL_REGULAR_EXPRESSION",
     "SKIP_RETURN_CODE",
     "SKIP_REGULAR_EXPRESSION",
     "DISABLED",
+    "ENVIRONMENT",
+    "ENVIRONMENT_MODIFICATION",
+    "FIXTURES_REQUIRED",
 ];
 
 /// One property in one call.

@@ -2,9 +2,11 @@
 //! once, with the sealed files in it; then ctest runs each test by itself. Ids: `tests/CMakeLists.txt > name`.
 //!
 //! CMakeLists.txt of the patch is a program that says how the tests are built, so the sealed files are not
-//! all that a test is made of. ctest's JSON tells from which file each test comes and what gives its exit
-//! status another meaning, and what was built must be the same before each test. How a test ended is the exit status of one process of the code: the
-//! verdict is `exit`, and only a sentinel that calls the code sees that it leaves early with success.
+//! all that a test is made of. ctest's JSON tells from which file each test comes, how it is started and what
+//! gives its exit status another meaning, and what was built must be the same before and after each test. It
+//! still runs beside the compiler, and can make something else of one test than of the others. How a test
+//! ended is the exit status of one process of the code: the verdict is `exit`, and only a sentinel that calls
+//! the code sees that it leaves early with success.
 
 use super::{Adapter, Listing, Proposal, Unlistable, cmake_scan, ctest_read, handed};
 use crate::grade::call::{Call, End, Layout, Raw, Script, Tool};
@@ -15,6 +17,7 @@ use crate::model::outcome::{TestId, Verdict};
 use crate::model::plan::{Framework, Plan};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 /// The adapter.
 #[derive(Debug)]
@@ -219,12 +222,17 @@ fn expression(name: &str) -> String {
     format!("^{name}$")
 }
 
+/// Where CMake builds.
+pub(super) fn build_folder(suite: &Suite) -> PathBuf {
+    suite.layout.scratch.join("build")
+}
+
 fn call(suite: &Suite, mode: &str, rest: Vec<OsString>, ids: &[TestId]) -> Call {
     let mut argv: Vec<OsString> = vec![
         "/bin/sh".into(),
         suite.layout.runners.join(SCRIPT).into(),
         mode.into(),
-        suite.layout.scratch.join("build").into(),
+        build_folder(suite).into(),
     ];
     argv.extend(rest);
     let mut call = suite.call(argv, ids, suite.timeout());

@@ -1,6 +1,7 @@
 //! Reads what CMake and ctest leave: the tests that were registered, what was built, and the report of one
 //! test's run.
 
+use super::cmake_command::Command;
 use super::cmake_properties::{Said, TURNING};
 use super::handed::Told;
 use super::junit_xml;
@@ -21,6 +22,8 @@ pub(super) struct Made {
     configured: bool,
     /// Lines of digests and paths.
     digests: BTreeSet<String>,
+    /// Tests of sealed files whose program was not there.
+    unbuilt: BTreeSet<String>,
 }
 
 /// ctest's answer to `--show-only=json-v1`, as far as it is needed.
@@ -46,6 +49,9 @@ struct Node {
 struct Test {
     name: String,
     backtrace: Option<usize>,
+    /// Program and arguments; none where the program is not there.
+    #[serde(default)]
+    command: Vec<String>,
     #[serde(default)]
     properties: Vec<Property>,
 }
@@ -73,8 +79,9 @@ pub(super) fn name(id: &TestId) -> &str {
     found.map_or(id.as_str(), |(_, name)| name)
 }
 
-/// Reads a build. A test that was asked for and comes from another file is a fault, and one whose exit status
-/// means something else than its file says; a test of a sealed file that nobody listed is unknown.
+/// Reads a build. A test that was asked for and comes from another file is a fault, and one that is started in
+/// another way, or whose exit status means something else, than its file says; a test of a sealed file that
+/// nobody listed is unknown.
 pub(super) fn made(
     suite: &Suite,
     ids: &[TestId],
@@ -86,6 +93,7 @@ pub(super) fn made(
             return Some(Made {
                 configured: false,
                 digests: BTreeSet::new(),
+                unbuilt: BTreeSet::new(),
             });
         }
         builder.fault(Fault::Incomplete);
@@ -95,6 +103,10 @@ pub(super) fn made(
         builder.fault(Fault::Unreadable);
         return None;
     };
+    let digests = lines(digests);
+    let files = digests.iter().filter_map(|line| line.split_once("  "));
+    let built: BTreeSet<&str> = files.map(|(_, path)| path).collect();
+    let mut unbuilt = BTreeSet::new();
     let mut places: BTreeMap<&str, Vec<Option<String>>> = BTreeMap::new();
     for test in &answer.tests {
         let file = answer.file(suite, test);
@@ -104,6 +116,11 @@ pub(super) fn made(
                 builder.unknown(&full);
             }
             let text = String::from_utf8_lossy(sealed.text.expose());
+            if test.command.is_empty() {
+                unbuilt.insert(test.name.clone());
+            } else if !is_started_as_said(suite, test, &text, &built) {
+                builder.fault(Fault::NotSealed);
+            }
             if !is_as_said(test, &Said::of(&text)) {
                 builder.fault(Fault::NotSealed);
             }
@@ -119,8 +136,15 @@ pub(super) fn made(
     }
     Some(Made {
         configured: true,
-        digests: lines(digests),
+        unbuilt,
+        digests,
     })
+}
+
+/// Whether the command of a test is what its sealed file says. Else the patch has put a launcher before it.
+fn is_started_as_said(suite: &Suite, test: &Test, text: &str, built: &BTreeSet<&str>) -> bool {
+    let (build, src) = (&super::ctest::build_folder(suite), &suite.layout.src);
+    Command::of(text, &test.name).is_some_and(|said| said.is(&test.command, built, build, src))
 }
 
 /// Whether every property that turns the result of a test is what its sealed file says. Else the patch has
@@ -149,10 +173,11 @@ pub(super) fn one(
     if !made.configured {
         return Ok(Some(Outcome::Failed(FailureClass::Compile)));
     }
-    let [digests, report] = told.files.as_slice() else {
+    let [before, report, after] = told.files.as_slice() else {
         return Err(Fault::Incomplete);
     };
-    if !made.digests.is_subset(&lines(digests)) {
+    let is_whole = |digests: &[u8]| made.digests.is_subset(&lines(digests));
+    if !is_whole(before) || !is_whole(after) {
         return Err(Fault::NotSealed);
     }
     let text = std::str::from_utf8(report).map_err(|_| Fault::Unreadable)?;
@@ -168,6 +193,10 @@ pub(super) fn one(
         (None, _) => return Ok(None),
         (Some(_), Some(_)) => return Err(Fault::Sources),
     };
+    // Nobody knows what was started.
+    if outcome == Outcome::Passed && made.unbuilt.contains(name(id)) {
+        return Err(Fault::NotSealed);
+    }
     match (status, outcome) {
         (0, Outcome::Passed | Outcome::Skipped) => Ok(Some(outcome)),
         (FAILED, Outcome::Failed(_)) => Ok(Some(Outcome::Failed(class(stdout)))),
@@ -197,14 +226,26 @@ mod tests {
         TestId::new("tests/CMakeLists.txt > a").unwrap()
     }
 
+    const SAME: &str = "2  /b/lib.so\n1  /b/a\n3  /b/more\n";
+
     fn read(digests: &str, cases: &str, status: i32) -> Result<Option<Outcome>, Fault> {
+        ended([digests, SAME], cases, status, &[])
+    }
+
+    fn ended(
+        [before, after]: [&str; 2],
+        cases: &str,
+        status: i32,
+        unbuilt: &[&str],
+    ) -> Result<Option<Outcome>, Fault> {
         let made = Made {
             configured: true,
             digests: lines(b"1  /b/a\n2  /b/lib.so\n"),
+            unbuilt: unbuilt.iter().map(|name| (*name).to_owned()).collect(),
         };
         let report = format!("<testsuite name=\"x\">{cases}</testsuite>");
         let told = Told {
-            files: vec![digests.into(), report.into()],
+            files: vec![before.into(), report.into(), after.into()],
             status: Some(status),
         };
         one(&id(), &made, &told, status, b"1/1 Test #1: a ...***Failed")
@@ -212,7 +253,7 @@ mod tests {
 
     #[test]
     fn report_status_and_digests_must_agree() {
-        let same = "2  /b/lib.so\n1  /b/a\n3  /b/more\n";
+        let same = SAME;
         let passed = "<testcase name=\"a\" classname=\"a\" status=\"run\"/>";
         let failed = "<testcase name=\"a\" classname=\"a\" status=\"fail\"><failure/></testcase>";
         let missing =
@@ -234,6 +275,20 @@ mod tests {
         ] {
             assert_eq!(read(digests, cases, status), expected, "{cases} {status}");
         }
+    }
+
+    #[test]
+    fn what_was_started_is_what_was_built() {
+        let passed = "<testcase name=\"a\" classname=\"a\" status=\"run\"/>";
+        let failed = "<testcase name=\"a\" classname=\"a\" status=\"fail\"><failure/></testcase>";
+        let swapped = "1  /b/a\n9  /b/lib.so\n";
+        let fault = Err(Fault::NotSealed);
+        assert_eq!(ended([SAME, swapped], passed, 0, &[]), fault);
+        assert_eq!(ended([SAME, SAME], passed, 0, &["a"]), fault);
+        let plain = Ok(Some(Outcome::Failed(FailureClass::Assertion)));
+        assert_eq!(ended([SAME, SAME], failed, 8, &["a"]), plain);
+        let passes = Ok(Some(Outcome::Passed));
+        assert_eq!(ended([SAME, SAME], passed, 0, &["b"]), passes);
     }
 
     #[test]

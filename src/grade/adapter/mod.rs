@@ -6,6 +6,7 @@
 
 mod binary;
 mod cargo;
+mod cmake_command;
 mod cmake_properties;
 mod cmake_scan;
 mod ctest;
