@@ -23,94 +23,85 @@ pub fn bent(
     protection: &Protection,
     sealed: &[&[u8]],
 ) -> Result<usize, Error> {
-    let mut walk = Walk {
-        graded,
-        protection,
-        sealed: sealed.iter().copied().collect(),
-        above: sealed.iter().flat_map(|path| parents(path)).collect(),
-        seen: BTreeSet::new(),
-        bent: 0,
-    };
-    walk.everything(tree)?;
+    let sealed: BTreeSet<&[u8]> = sealed.iter().copied().collect();
+    let above: BTreeSet<Vec<u8>> = sealed.iter().flat_map(|path| parents(path)).collect();
+    let mut seen = BTreeSet::new();
+    let mut bent = 0;
+    walk(tree, |found| {
+        let is_bent = match &found {
+            Found::Unreadable => true,
+            Found::Folder(path) => sealed.contains(path.as_slice()),
+            Found::File(path) if above.contains(path) => true,
+            Found::File(path) if protection.guards(path) => {
+                seen.insert(path.clone());
+                let file = tree.join(OsStr::from_bytes(path));
+                match graded.get(path) {
+                    Some(expected) => !is_same(&file, expected)?,
+                    None => true,
+                }
+            }
+            Found::File(_) => false,
+        };
+        bent += usize::from(is_bent);
+        Ok(!is_bent)
+    })?;
     let guarded = graded.iter().filter(|(path, _)| protection.guards(path));
-    let gone = guarded
-        .filter(|(path, _)| !walk.seen.contains(*path))
-        .count();
-    Ok(walk.bent + gone)
+    let gone = guarded.filter(|(path, _)| !seen.contains(*path)).count();
+    Ok(bent + gone)
 }
 
-struct Walk<'a> {
-    graded: &'a Listing,
-    protection: &'a Protection,
-    sealed: BTreeSet<&'a [u8]>,
-    /// Folders that the sealed files need.
-    above: BTreeSet<Vec<u8>>,
-    seen: BTreeSet<Vec<u8>>,
-    bent: usize,
-}
-
-impl Walk<'_> {
-    /// Folder by folder, with no more open and no more on the stack however deep the tree is.
-    fn everything(&mut self, tree: &Path) -> Result<(), Error> {
-        let mut folders = vec![Vec::new()];
-        while let Some(above) = folders.pop() {
-            self.folder(tree, &above, &mut folders)?;
+/// The paths of all that is no folder in `tree`, a folder on the host, as far as it can be read.
+pub fn paths(tree: &Path) -> Result<Vec<Vec<u8>>, Error> {
+    let mut paths = Vec::new();
+    walk(tree, |found| {
+        if let Found::File(path) = found {
+            paths.push(path);
         }
-        Ok(())
-    }
+        Ok(true)
+    })?;
+    Ok(paths)
+}
 
-    fn folder(
-        &mut self,
-        tree: &Path,
-        above: &[u8],
-        folders: &mut Vec<Vec<u8>>,
-    ) -> Result<(), Error> {
-        let folder = tree.join(OsStr::from_bytes(above));
+/// What a walk comes upon.
+enum Found {
+    /// A folder whose rights were taken away, or that lies deeper than the kernel goes.
+    Unreadable,
+    Folder(Vec<u8>),
+    /// Anything else; links too.
+    File(Vec<u8>),
+}
+
+/// Folder by folder, with no more open and no more on the stack however deep the tree is. `each` says whether
+/// to go into a folder.
+fn walk(tree: &Path, mut each: impl FnMut(Found) -> Result<bool, Error>) -> Result<(), Error> {
+    let mut folders = vec![Vec::new()];
+    while let Some(above) = folders.pop() {
+        let folder = tree.join(OsStr::from_bytes(&above));
         let entries = match fs::read_dir(&folder) {
             Ok(entries) => entries,
             Err(error) if is_of_the_tree(&error) => {
-                self.bent += 1;
-                return Ok(());
+                each(Found::Unreadable)?;
+                continue;
             }
             Err(source) => return Err(failed(&folder, source)),
         };
         for entry in entries {
             let entry = entry.map_err(|source| failed(&folder, source))?;
-            let mut path = above.to_vec();
+            let mut path = above.clone();
             if !path.is_empty() {
                 path.push(b'/');
             }
             path.extend(entry.file_name().as_bytes());
-            let kind = entry
-                .file_type()
-                .map_err(|source| failed(&entry.path(), source))?;
-            let in_the_way = if kind.is_dir() {
-                self.sealed.contains(path.as_slice())
-            } else {
-                self.above.contains(&path)
-            };
-            if in_the_way {
-                self.bent += 1;
-            } else if kind.is_dir() {
+            let kind = entry.file_type();
+            let kind = kind.map_err(|source| failed(&entry.path(), source))?;
+            if !kind.is_dir() {
+                each(Found::File(path))?;
+            } else if each(Found::Folder(path.clone()))? {
                 folders.push(path);
-            } else if self.protection.guards(&path) {
-                self.leaf(&entry.path(), path)?;
             }
         }
-        Ok(())
     }
-
-    fn leaf(&mut self, file: &Path, path: Vec<u8>) -> Result<(), Error> {
-        let same = match self.graded.get(&path) {
-            Some(expected) => is_same(file, expected)?,
-            None => false,
-        };
-        if !same {
-            self.bent += 1;
-        }
-        self.seen.insert(path);
-        Ok(())
-    }
+    Ok(())
 }
 
 /// Whether a file on disk is this entry.

@@ -9,6 +9,7 @@ use super::leak::{self, Leak};
 use super::need;
 use super::prepare::{Reprepared, reprepare};
 use super::questions::Questions;
+use super::redefined::{Built, redefined};
 use super::scratch::Scratch;
 use super::subject::Subject;
 use super::tools::Tooling;
@@ -139,6 +140,11 @@ pub fn examine(
         return Ok(Findings::refused(reason, touched, None, started));
     }
     let build = build_started.elapsed();
+    let redefined = stage.redefined(subject)?;
+    if !redefined.is_empty() {
+        let reason = "the patch gives words or names of the tests another meaning".to_owned();
+        return Ok(Findings::refused(reason, redefined, None, started));
+    }
     let (judgement, probes, suite) = stage.run()?;
     Ok(Findings {
         judgement: Some(judgement),
@@ -273,6 +279,17 @@ impl<'a> Stage<'a> {
             words::count(bent, "path", "paths")
         );
         Ok((bent > 0).then_some(reason))
+    }
+
+    /// Files by which words or names of the tests mean something else than on the base.
+    fn redefined(&self, subject: &Subject) -> Result<Vec<String>, Error> {
+        let built = Built {
+            tree: &self.tree,
+            graded: &self.graded.tree,
+            by_a_step: self.has_build(),
+        };
+        let repo = &self.store.repo;
+        redefined(repo, subject, &self.suite, self.protection, &built)
     }
 
     /// What the sandbox of these calls was measured to hold. An error where that is too little for the

@@ -25,6 +25,7 @@ pub mod pairing;
 pub mod prepare;
 pub mod project;
 mod questions;
+mod redefined;
 pub mod scratch;
 pub mod sealing;
 pub mod stage;

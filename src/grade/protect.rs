@@ -2,7 +2,7 @@
 //!
 //! Works on listings and byte paths only; whoever materialises a tree follows [`graded_tree`].
 
-use crate::grade::stand_ins::{is_bytecode_cache, module_name, stood_in_for};
+use crate::grade::stand_ins::{belongs_to_a_run, is_snapshot, module_name, stood_in_for};
 use crate::model::listing::{Change, Entry, Listing};
 use crate::model::plan::Plan;
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
@@ -204,12 +204,20 @@ impl Protection {
             protected || self.tests.matches(path)
         };
         let module = stood_in_for(path);
-        guards(path) || self.tests.is_in_the_way(path) || module.is_some_and(|path| guards(&path))
+        guards(path)
+            || is_snapshot(path)
+            || self.tests.is_in_the_way(path)
+            || module.is_some_and(|path| guards(&path))
+    }
+
+    /// Whether the plan lets a patch change a path, although it is protected.
+    pub fn may_touch(&self, path: &[u8]) -> bool {
+        self.may_touch.matches(path)
     }
 
     /// Protected paths that a patch changes without leave, and what Python would load in their place. What
-    /// lies where tests lie is not among them, nor a cache of bytecode: both are put back to base and never
-    /// run.
+    /// lies where tests lie is not among them, nor a cache of bytecode or a snapshot: they are put back to base
+    /// and never run.
     pub fn touched(&self, changes: &BTreeMap<Vec<u8>, Change>) -> Vec<Vec<u8>> {
         let protected = |path: &[u8]| self.protected.matches(path) && !self.may_touch.matches(path);
         let stands_in = |path: &[u8]| stood_in_for(path).is_some_and(|module| protected(&module));
@@ -254,7 +262,7 @@ impl Protection {
 
 /// Whether the graded tree has the base's file at this path, whatever the patch says.
 fn is_put_back(tests: &Globs, path: &[u8]) -> bool {
-    tests.matches(path) || is_bytecode_cache(path)
+    tests.matches(path) || belongs_to_a_run(path)
 }
 
 /// The tree that is graded, and what of the patch is not in it.
@@ -266,7 +274,7 @@ pub struct GradedTree {
     pub put_back: BTreeSet<Vec<u8>>,
 }
 
-/// The graded tree: `result`, with every path that `tests` means, and every cache of Python's bytecode, as
+/// The graded tree: `result`, with every path that `tests` means, and every cache of Python's bytecode and snapshot, as
 /// `base` has it.
 ///
 /// A file or link of the patch that stands where a folder of tests or a sealed file needs a folder
@@ -477,12 +485,13 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn bytecode_of_the_patch_is_left_out_and_that_of_the_base_stays() {
+    fn what_belongs_to_a_run_is_left_out_of_a_patch_and_stays_of_the_base() {
         let tests = Globs::new(&["src/**/test_*.py"]).unwrap();
         let base = listing(&[("src/__pycache__/old.cpython-311.pyc", "1")]);
         let result = listing(&[
             ("src/__pycache__/old.cpython-311.pyc", "2"),
             ("src/a/__pycache__/test_x.cpython-311.pyc", "x"),
+            ("src/__snapshots__/a.test.js.snap", "x"),
             ("src/a/pycache.py", "x"),
         ]);
         let mut linked = result.clone();

@@ -4,10 +4,19 @@
 /// at the source (PEP 552, unchecked hash-based `.pyc`).
 const BYTECODE_CACHE: &[u8] = b"__pycache__";
 
-/// Whether a path lies in a cache of bytecode, or is one.
-pub(super) fn is_bytecode_cache(path: &[u8]) -> bool {
-    path.split(|byte| *byte == b'/')
-        .any(|part| part == BYTECODE_CACHE)
+/// The folder of snapshots beside the tests that they belong to. Jest and Vitest run what lies there as code.
+const SNAPSHOTS: &[u8] = b"__snapshots__";
+
+/// Whether a path lies in a cache of bytecode or among snapshots, or is such a folder's name.
+pub(super) fn belongs_to_a_run(path: &[u8]) -> bool {
+    let mut parts = path.split(|byte| *byte == b'/');
+    parts.any(|part| part == BYTECODE_CACHE || part == SNAPSHOTS)
+}
+
+/// Whether a path lies among snapshots.
+pub(super) fn is_snapshot(path: &[u8]) -> bool {
+    let mut parts = path.split(|byte| *byte == b'/');
+    parts.any(|part| part == SNAPSHOTS)
 }
 
 /// The Python module in whose place this file would be loaded: a package or an extension of its name comes

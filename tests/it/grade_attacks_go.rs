@@ -460,3 +460,24 @@ fn walk(folder: &std::path::Path) -> usize {
     let count = |path: std::path::PathBuf| if path.is_dir() { walk(&path) } else { 1 };
     entries.map(|entry| count(entry.unwrap().path())).sum()
 }
+
+#[test]
+#[ignore = "heavy: builds with go"]
+fn words_of_the_language_mean_what_they_mean_on_the_base() {
+    let sealed = "package calc\n\nimport \"testing\"\n\nfunc TestSum(t *testing.T) {\n\t\
+        if ok := Add(2, 3) == 5; ok == false {\n\t\tt.Fatal(\"sum\")\n\t}\n}\n";
+    let case = Case {
+        sealed: &[("add_test.go", sealed), SEALED[1], SEALED[2]],
+        ..case()
+    };
+    let sum = "package calc\n\nfunc Add(a, b int) int {\n\tif b == 0 {\n\t\treturn a\n\t}\n\treturn 1\n}\n";
+    let turned = "package calc\n\nconst (\n\ttwo, false = 2, 0 == 0\n)\n";
+    let judgement = case.grade(&[("add.go", sum), ("words.go", turned)]);
+    assert_eq!(word(&judgement), "not accepted", "{:?}", judgement.reasons);
+    // The honest controls: a word that the tests in the package do not use, and one in another package.
+    let min = "package calc\n\nfunc min(a, b int) int {\n\tif a < b {\n\t\treturn a\n\t}\n\treturn b\n}\n";
+    let other = "package other\n\nconst false = 0 == 1\n";
+    let patch = [("add.go", GOOD), ("min.go", min), ("other/other.go", other)];
+    let judgement = case.grade(&patch);
+    assert_eq!(word(&judgement), "accepted", "{:?}", judgement.reasons);
+}

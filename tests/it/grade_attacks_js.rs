@@ -197,17 +197,18 @@ fn what_would_be_read_of_the_tree_is_protected() {
     let shared = [
         "node_modules/assert/index.js",
         "tests/node_modules/x/package.json",
+        "tsconfig.json",
+        "packages/a/tsconfig.test.json",
+        "jsconfig.json",
+        ".swcrc",
+        "babel.config.cjs",
+        "a/.babelrc",
+        ".babelrc.json",
     ];
     let own = |framework| match framework {
         Framework::Mocha => &[".mocharc.cjs", "packages/a/.mocharc.yml"][..],
-        Framework::Jest => &[
-            "jest.config.ts",
-            "babel.config.cjs",
-            "a/.babelrc",
-            ".babelrc.json",
-            "__mocks__/fs.js",
-            "src/__mocks__/x.js",
-        ],
+        Framework::Jest => &["jest.config.ts", "__mocks__/fs.js", "src/__mocks__/x.js"],
+        Framework::Node => &[],
         _ => &[
             "vitest.config.mts",
             "vite.config.js",
@@ -216,12 +217,17 @@ fn what_would_be_read_of_the_tree_is_protected() {
             "__mocks__/fs.js",
         ],
     };
-    for framework in RUNNERS {
+    for framework in RUNNERS.into_iter().chain([Framework::Node]) {
         let globs = Globs::new(adapter(framework).protected()).unwrap();
         for path in shared.iter().chain(own(framework)) {
             assert!(globs.matches(path.as_bytes()), "{framework} {path}");
         }
-        for path in ["src/a.js", "package.json", "tests/a.test.js"] {
+        for path in [
+            "src/a.js",
+            "src/tsconfig.ts",
+            "package.json",
+            "tests/a.test.js",
+        ] {
             assert!(!globs.matches(path.as_bytes()), "{framework} {path}");
         }
     }

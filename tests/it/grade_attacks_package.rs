@@ -106,3 +106,74 @@ fn package_json_of_the_patch_tells_babel_nothing() {
     let (word, why) = case("{}", &[good, ("package.json", "{\"version\": \"2\"}")]);
     assert_eq!(word, "accepted", "{why:?}");
 }
+
+/// How the tests call their helper, and what of a patch makes that name lead elsewhere.
+const TURNED: &[(&str, &str, &[File<'static>])] = &[
+    (
+        "#check",
+        r##"{"name": "calc", "imports": {"#check": "./tests/check.cjs"}}"##,
+        &[(
+            "package.json",
+            r##"{"name": "calc", "imports": {"#check": "./bent.cjs"}}"##,
+        )],
+    ),
+    (
+        "calc/check",
+        r#"{"name": "calc", "exports": {"./*": "./tests/*.cjs", "./calc": "./calc.mjs"}}"#,
+        &[(
+            "package.json",
+            r#"{"name": "calc", "exports": {"./*": "./tests/*.cjs", "./check": "./bent.cjs"}}"#,
+        )],
+    ),
+];
+
+#[test]
+#[ignore = "heavy: needs node with mocha, jest and vitest"]
+fn a_manifest_of_the_patch_sends_no_helper_of_the_tests_elsewhere() {
+    for framework in RUNNERS.into_iter().chain([Framework::Node]) {
+        for (name, manifest, patch) in TURNED {
+            let heads = match framework {
+                Framework::Node => "import test from 'node:test';\n",
+                other => head(other),
+            };
+            let sum = format!(
+                "{heads}import check from '{name}';\nimport {{ add }} from '../calc.mjs';\n\
+                 test('sum', () => {{ check.same(add(2, 3), 5); }});\n"
+            );
+            let odd = format!(
+                "{heads}import assert from 'node:assert';\nimport {{ add }} from '../calc.mjs';\n\
+                 test('odd', () => {{ assert.strictEqual(add(40, 2), 9177); }});\n"
+            );
+            let check = "exports.same = (a, b) => { if (a !== b) throw new Error('no'); };\n";
+            let case = Case {
+                framework,
+                base: &[
+                    ("package.json", manifest),
+                    BASE[0],
+                    ("tests/check.cjs", check),
+                ],
+                sealed: &[("tests/sum.test.mjs", &sum), ("tests/odd.test.mjs", &odd)],
+                map: r#"{"format": 1, "criteria": {"c1": ["tests/sum.test.mjs > sum"]},
+                    "sentinels": ["tests/odd.test.mjs > odd"]}"#,
+                tune,
+            };
+            let graded = |patch: &[File<'_>]| {
+                let judgement = case.grade(patch);
+                let why = format!("{framework} {name} {:?}", judgement.reasons);
+                (word(&judgement), why)
+            };
+            let bent = ("bent.cjs", "exports.same = () => {};\n");
+            let turned = [&[("calc.mjs", WRONG), bent], *patch].concat();
+            let (word, why) = graded(&turned);
+            assert_eq!(word, "not accepted", "{why}");
+            // The honest controls: other code beside the manifest, and other lines in it.
+            let (word, why) = graded(&[("calc.mjs", GOOD), bent]);
+            assert_eq!(word, "accepted", "{why}");
+            let more = manifest.replace("\"name\"", "\"version\": \"2.0.0\", \"name\"");
+            let (word, why) = graded(&[("calc.mjs", GOOD), ("package.json", &more)]);
+            assert_eq!(word, "accepted", "{why}");
+            let (word, why) = graded(&[("calc.mjs", WRONG), ("package.json", &more)]);
+            assert_eq!(word, "not accepted", "{why}");
+        }
+    }
+}

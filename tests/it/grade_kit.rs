@@ -5,7 +5,7 @@
 
 use crate::{evidence_attacks, grade_sandboxed};
 use hangar::base::redact::Secret;
-use hangar::grade::adapter::{Adapter, Listing, adapter};
+use hangar::grade::adapter::{Adapter, Listing, Sides, adapter};
 use hangar::grade::call::{Call, End, Layout, Raw, Tools};
 use hangar::grade::judge::{Evidence, Judgement, judge};
 use hangar::grade::manifest::{Project, Tree};
@@ -16,7 +16,7 @@ use hangar::model::criteria::Criteria;
 use hangar::model::manifest::BaseStatus;
 use hangar::model::outcome::{Outcome, TestId, Trust, Verdict};
 use hangar::model::plan::{Framework, Plan};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
@@ -144,6 +144,51 @@ impl Bench {
         };
         let (base, graded) = (ask(&[]), ask(patch));
         self.adapter().learn(&mut self.suite, &base, &graded);
+    }
+
+    /// Files of the patch by which names of the tests mean something else.
+    fn redefined(&self, patch: &[File<'_>]) -> BTreeSet<String> {
+        let tests = Globs::new(&self.suite.plan.tests).unwrap();
+        let protected = Globs::new(&self.suite.plan.protected).unwrap();
+        let is_kept = |path: &String| {
+            [&tests, &protected]
+                .iter()
+                .any(|globs| globs.matches(path.as_bytes()))
+        };
+        let base_paths: Vec<String> = self.base.iter().map(|(path, _)| path.clone()).collect();
+        let mut graded: BTreeMap<String, Vec<u8>> = BTreeMap::new();
+        for (path, text) in &self.base {
+            graded.insert(path.clone(), text.as_bytes().to_vec());
+        }
+        for (path, text) in patch {
+            let path = path.trim_end_matches('!').to_owned();
+            if !is_kept(&path) {
+                graded.insert(path, text.as_bytes().to_vec());
+            }
+        }
+        let sealed = self.suite.files.iter().map(|file| &file.path);
+        let kept = base_paths.iter().filter(|path| is_kept(path)).chain(sealed);
+        let kept = kept.cloned().collect();
+        let graded_paths: Vec<String> = graded.keys().cloned().collect();
+        let of_base = |path: &str| {
+            let found = self.base.iter().find(|(have, _)| have == path);
+            found.map(|(_, text)| text.as_bytes().to_vec())
+        };
+        let of_graded = |path: &str| graded.get(path).cloned();
+        let base = Tree {
+            paths: &base_paths,
+            read: &of_base,
+        };
+        let graded = Tree {
+            paths: &graded_paths,
+            read: &of_graded,
+        };
+        let sides = Sides {
+            base,
+            graded,
+            kept: &kept,
+        };
+        self.adapter().redefined(&self.suite, &sides)
     }
 
     /// Runs tests and reads what they left.
@@ -309,6 +354,7 @@ impl Case<'_> {
     ) -> Judgement {
         let (mut bench, criteria) = self.bench();
         bench.learn(patch);
+        let touched = bench.redefined(patch).len();
         let adapter = bench.adapter();
         let expected: Vec<TestId> = criteria.expected().into_iter().collect();
         let (suite, intact) = run(&bench, &expected, &|suite| adapter.run(suite, &expected));
@@ -347,7 +393,7 @@ impl Case<'_> {
             suite: &suite,
             sentinels: &sentinels,
             company: company.as_deref(),
-            touched: 0,
+            touched,
             trust: Trust::Sealed,
             shielded: true,
             tests_intact: intact,

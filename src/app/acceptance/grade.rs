@@ -78,7 +78,8 @@ pub struct GradeView {
     /// Changed paths for which an approver must sign the patch id before it is delivered.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub guarded: Vec<String>,
-    /// Paths where tests lie, or caches of bytecode, of which the base's were run: the patch's are delivered.
+    /// Paths where tests lie, caches of bytecode and snapshots, of which the base's were run: the patch's are
+    /// delivered.
     pub put_back: u32,
     /// Limits that were hit.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]

@@ -215,7 +215,8 @@ pub struct GradeView {
     pub secrecy: Secrecy,
     /// Whether the tests were sealed after some implementation was seen.
     pub after_code: bool,
-    /// Paths where tests lie, or caches of bytecode, of which the base's were run: the patch's are delivered.
+    /// Paths where tests lie, caches of bytecode and snapshots, of which the base's were run: the patch's are
+    /// delivered.
     pub put_back: u32,
     /// Why it is not accepted.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]

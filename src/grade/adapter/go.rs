@@ -7,7 +7,7 @@
 //! before each run) and lists the tests that stand in the sealed files, and text, exit status and the
 //! records of the shell around it agree. No sentinel shares a process with another test.
 
-use super::{Adapter, Listing, Missing, Proposal, Unlistable, go_scan, gotest};
+use super::{Adapter, Listing, Missing, Proposal, Sides, Unlistable, go_scan, go_words, gotest};
 use crate::grade::call::{Call, End, Layout, Raw, Script, Tool};
 use crate::grade::manifest::Tree;
 use crate::grade::report::{Builder, Fault, RunReport};
@@ -119,6 +119,14 @@ impl Adapter for Go {
             }
         }
         missing
+    }
+
+    fn defines_names(&self) -> &'static [&'static str] {
+        &[".go"]
+    }
+
+    fn redefined(&self, suite: &Suite, sides: &Sides<'_>) -> BTreeSet<String> {
+        go_words::redefined(suite, sides)
     }
 
     fn list(&self, suite: &Suite) -> Result<Listing, Unlistable> {

@@ -1,7 +1,85 @@
-//! Lists the tests of a Go test file by reading it: functions at the top level whose names begin as those
-//! of tests and fuzz tests do.
+//! Reads a Go file without running it: the tests of a test file (functions at the top level whose names begin
+//! as those of tests and fuzz tests do), and the names that a file declares for its package.
 //!
-//! No Go parser: a scanner that knows strings, runes, comments and brackets.
+//! No Go parser: a scanner that knows strings, runes, comments, brackets and where statements end.
+
+use std::collections::BTreeSet;
+
+/// What a file says to the other files of its package.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Source<'a> {
+    /// The name of its package.
+    pub(super) package: &'a str,
+    /// What it declares at the top level.
+    pub(super) declares: BTreeSet<&'a str>,
+    /// Every word in it.
+    pub(super) words: BTreeSet<&'a str>,
+}
+
+impl<'a> Source<'a> {
+    /// Reads a file.
+    pub(super) fn read(text: &'a str) -> Self {
+        let tokens = tokens(text);
+        let mut source = Self::default();
+        let mut depth = 0_usize;
+        for (at, token) in tokens.iter().enumerate() {
+            let rest = tokens.get(at + 1..).unwrap_or_default();
+            match token {
+                Token::Mark(b'(' | b'[' | b'{') => depth += 1,
+                Token::Mark(b')' | b']' | b'}') => depth = depth.saturating_sub(1),
+                Token::Word("package") if source.package.is_empty() => {
+                    source.package = names(rest).next().unwrap_or_default();
+                }
+                // A method's receiver stands where the name would.
+                Token::Word("func") if depth == 0 => source.declares.extend(names(rest).next()),
+                Token::Word("var" | "const" | "type") if depth == 0 => {
+                    source.declares.extend(declared(rest));
+                }
+                _ => {}
+            }
+            if let Token::Word(word) = token {
+                source.words.insert(word);
+            }
+        }
+        source
+    }
+}
+
+/// What a declaration names: a list, or a group of lists.
+fn declared<'a>(tokens: &[Token<'a>]) -> Vec<&'a str> {
+    let Some((Token::Mark(b'('), group)) = tokens.split_first() else {
+        return names(tokens).collect();
+    };
+    let mut found: Vec<&str> = names(group).collect();
+    let mut depth = 1_usize;
+    for (at, token) in group.iter().enumerate() {
+        match token {
+            Token::Mark(b'(' | b'[' | b'{') => depth += 1,
+            Token::Mark(b')' | b']' | b'}') => depth -= 1,
+            Token::End if depth == 1 => {
+                found.extend(names(group.get(at + 1..).unwrap_or_default()));
+            }
+            _ => {}
+        }
+        if depth == 0 {
+            break;
+        }
+    }
+    found
+}
+
+/// The names of a list that begins here.
+fn names<'t, 'a>(tokens: &'t [Token<'a>]) -> impl Iterator<Item = &'a str> + 't {
+    let parts = tokens.chunks(2);
+    let mut more = true;
+    parts.map_while(move |part| match part {
+        [Token::Word(name), rest @ ..] if more => {
+            more = rest == [Token::Mark(b',')];
+            Some(*name)
+        }
+        _ => None,
+    })
+}
 
 /// Names of the tests of a file.
 pub(super) fn scan(text: &str) -> Vec<String> {
@@ -39,7 +117,45 @@ fn is_test(name: &str) -> bool {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Token<'a> {
     Word(&'a str),
+    /// A string or a rune.
+    Text,
     Mark(u8),
+    /// A statement ends: a semicolon, or a line behind what can end one.
+    End,
+}
+
+/// Whether a line that ends behind this token ends a statement ("Semicolons" in the specification of Go).
+fn ends_a_statement(token: &Token<'_>) -> bool {
+    const GO_ON: [&str; 21] = [
+        "case",
+        "chan",
+        "const",
+        "default",
+        "defer",
+        "else",
+        "for",
+        "func",
+        "go",
+        "goto",
+        "if",
+        "import",
+        "interface",
+        "map",
+        "package",
+        "range",
+        "select",
+        "struct",
+        "switch",
+        "type",
+        "var",
+    ];
+    match token {
+        Token::Word(word) => !GO_ON.contains(word),
+        Token::Text => true,
+        // `++` and `--` end one, `+` and `-` do not; neither stands at the top level.
+        Token::Mark(mark) => matches!(mark, b')' | b']' | b'}'),
+        Token::End => false,
+    }
 }
 
 fn is_word(byte: u8) -> bool {
@@ -48,29 +164,37 @@ fn is_word(byte: u8) -> bool {
 
 fn tokens(text: &str) -> Vec<Token<'_>> {
     let bytes = text.as_bytes();
-    let mut out = Vec::new();
+    let mut out: Vec<Token<'_>> = Vec::new();
     let mut place = 0;
     while let Some(byte) = bytes.get(place).copied() {
         let rest = bytes.get(place..).unwrap_or_default();
-        let length = match byte {
-            b'/' if rest.starts_with(b"//") => until(rest, b"\n"),
-            b'/' if rest.starts_with(b"/*") => 2 + until(rest.get(2..).unwrap_or_default(), b"*/"),
-            b'`' => 1 + until(rest.get(1..).unwrap_or_default(), b"`"),
-            b'"' | b'\'' => quoted(rest, byte),
+        let (length, token) = match byte {
+            b'/' if rest.starts_with(b"//") => (until(rest, b"\n") - 1, None),
+            b'/' if rest.starts_with(b"/*") => {
+                let length = 2 + until(rest.get(2..).unwrap_or_default(), b"*/");
+                let is_long = rest.iter().take(length).any(|byte| *byte == b'\n');
+                (length, is_long.then_some(Token::End))
+            }
+            b'`' => {
+                let length = 1 + until(rest.get(1..).unwrap_or_default(), b"`");
+                (length, Some(Token::Text))
+            }
+            b'"' | b'\'' => (quoted(rest, byte), Some(Token::Text)),
             byte if is_word(byte) => {
                 let length = rest.iter().take_while(|byte| is_word(**byte)).count();
-                out.push(Token::Word(
-                    text.get(place..place + length).unwrap_or_default(),
-                ));
-                length
+                let word = text.get(place..place + length).unwrap_or_default();
+                (length, Some(Token::Word(word)))
             }
-            byte => {
-                if !byte.is_ascii_whitespace() {
-                    out.push(Token::Mark(byte));
-                }
-                1
-            }
+            b'\n' | b';' => (1, Some(Token::End)),
+            byte => (
+                1,
+                (!byte.is_ascii_whitespace()).then_some(Token::Mark(byte)),
+            ),
         };
+        let is_empty = |token: &Token<'_>| {
+            *token == Token::End && byte != b';' && !out.last().is_some_and(ends_a_statement)
+        };
+        out.extend(token.filter(|token| !is_empty(token)));
         place += length;
     }
     out
@@ -128,6 +252,22 @@ mod tests {
         );
     }
 
+    #[test]
+    fn what_a_package_is_told_is_read() {
+        let text = "// package no\npackage calc\nimport (\n\tin \"fmt\"\n)\n\
+            const a, b = 1, // c\n\t2\n\
+            var (\n\td = e +\n\t\tf(g, h)\n\ti, j /* k */ int; l string\n\tm = func() {\n\tn := 1\n\t}\n)\n\
+            type o struct{ p int }\ntype (\n\tq = r\n\ts[t any] []t\n)\n\
+            func u(v int) { var w = 1 }\nfunc (x o) y() {}\nfunc\nz() {}\nvar é = `\nvar no = 1`\n";
+        let source = Source::read(text);
+        assert_eq!(source.package, "calc");
+        let expected = [
+            "a", "b", "d", "i", "j", "l", "m", "o", "q", "s", "u", "z", "é",
+        ];
+        assert_eq!(Vec::from_iter(source.declares), expected);
+        assert!(source.words.contains("w") && !source.words.contains("no"));
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(128))]
 
@@ -135,6 +275,8 @@ mod tests {
         fn any_text_is_scanned_without_panic(text in ".{0,200}", code in "[a-z'\"`\\[\\](){}/\\\\ \n*]{0,80}") {
             scan(&text);
             scan(&code);
+            Source::read(&text);
+            Source::read(&code);
         }
     }
 }

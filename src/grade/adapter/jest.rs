@@ -23,14 +23,7 @@ impl JsRunner for Jest {
     const TESTS: &'static [&'static str] = &["test/", "tests/", "**/__tests__/"];
     // jest's configuration is not read. Babel's is, by the worker that translates the files, and mocks
     // in `__mocks__` stand in for packages. What package.json tells Babel is compared by our script.
-    const PROTECTED: &'static [&'static str] = &[
-        "**/node_modules/",
-        "**/jest.config.*",
-        "**/babel.config.*",
-        "**/.babelrc",
-        "**/.babelrc.*",
-        "**/__mocks__/",
-    ];
+    const PROTECTED: &'static [&'static str] = js::protected!("**/jest.config.*", "**/__mocks__/");
     const DIALECT: &'static Dialect = &JEST;
     // For files that are modules; nothing changes for the others.
     const NODE: &'static [&'static str] = &["--experimental-vm-modules", "--no-warnings"];

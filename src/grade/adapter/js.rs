@@ -23,6 +23,25 @@ pub(super) const PREFLIGHT_TEXT: &str = include_str!("../runners/node_preflight.
 pub(super) const SCOPE: &str = "scope.cjs";
 /// Its text.
 pub(super) const SCOPE_TEXT: &str = include_str!("../runners/js_scope.cjs");
+/// Globs of what no patch may change: what is installed, what says how source is turned into what runs (a
+/// loader, a plugin or a transform of the plan may read it), and the runner's own.
+macro_rules! protected {
+    ($($own:literal),*) => {
+        &[
+            "**/node_modules/",
+            "**/tsconfig.json",
+            "**/tsconfig.*.json",
+            "**/jsconfig.json",
+            "**/.swcrc",
+            "**/babel.config.*",
+            "**/.babelrc",
+            "**/.babelrc.*",
+            $($own),*
+        ]
+    };
+}
+pub(super) use protected;
+
 const EXTENSIONS: [&str; 6] = ["js", "mjs", "cjs", "ts", "mts", "cts"];
 
 /// The interpreter.

@@ -2,13 +2,14 @@
 //! `prepare` left it, with the configuration that it says, and tells outcomes over descriptor 3.
 
 use super::js_names::Dialect;
-use super::{Adapter, Company, Listing, Missing, Proposal, Unlistable, js};
+use super::{Adapter, Company, Listing, Missing, Proposal, Sides, Unlistable, js, js_package};
 use crate::grade::call::{Call, Layout, Raw, Script, Tool};
 use crate::grade::manifest::Tree;
 use crate::grade::report::RunReport;
 use crate::grade::suite::Suite;
 use crate::model::outcome::{TestId, Verdict};
 use crate::model::plan::{Framework, Plan};
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 
 const COMMON: &str = "common.cjs";
@@ -126,6 +127,14 @@ impl<R: JsRunner> Adapter for Js<R> {
     fn read_preflight(&self, suite: &Suite, calls: &[(Call, Raw)]) -> Vec<Missing> {
         let missing = |(call, raw): &(Call, Raw)| js::read_preflight(suite, call, raw);
         calls.iter().flat_map(missing).collect()
+    }
+
+    fn defines_names(&self) -> &'static [&'static str] {
+        &["package.json"]
+    }
+
+    fn redefined(&self, _: &Suite, sides: &Sides<'_>) -> BTreeSet<String> {
+        js_package::redefined(sides)
     }
 
     fn list(&self, suite: &Suite) -> Result<Listing, Unlistable> {

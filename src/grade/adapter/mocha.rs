@@ -23,7 +23,7 @@ impl JsRunner for Mocha {
     const TESTS: &'static [&'static str] = &["test/", "tests/"];
     // The script of ours reads neither `.mocharc` nor package.json. They are protected all the same:
     // `npx mocha` in the implementer's loop reads them.
-    const PROTECTED: &'static [&'static str] = &["**/node_modules/", "**/.mocharc.*"];
+    const PROTECTED: &'static [&'static str] = js::protected!("**/.mocharc.*");
     const DIALECT: &'static Dialect = &MOCHA;
     const NODE: &'static [&'static str] = &[];
     const SCRIPTS: &'static [(&'static str, &'static str)] =

@@ -15,11 +15,13 @@ mod exec;
 mod external;
 mod go;
 mod go_scan;
+mod go_words;
 mod gotest;
 mod handed;
 mod jest;
 mod js;
 mod js_names;
+mod js_package;
 mod js_runner;
 mod js_scan;
 mod junit;
@@ -45,6 +47,7 @@ use crate::grade::report::RunReport;
 use crate::grade::suite::Suite;
 use crate::model::outcome::{TestId, Verdict};
 use crate::model::plan::{Framework, Plan};
+use std::collections::BTreeSet;
 
 /// Something that the base needs and that is not there.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,6 +91,17 @@ pub struct Proposal {
     pub options: Vec<String>,
     /// Variables of the plan.
     pub env: Vec<(String, String)>,
+}
+
+/// The two trees of a grade, before the sealed files lie in one of them.
+#[derive(Debug, Clone, Copy)]
+pub struct Sides<'a> {
+    /// The base.
+    pub base: Tree<'a>,
+    /// The graded tree, built.
+    pub graded: Tree<'a>,
+    /// Files of the base, and the sealed ones, that no patch may change.
+    pub kept: &'a BTreeSet<String>,
 }
 
 /// Sentinels behind tests of the suite, in one process.
@@ -147,6 +161,16 @@ pub trait Adapter: Sync {
 
     /// What [`Adapter::read`] compares: the answers to [`Adapter::ask`] of the base and of the graded tree.
     fn learn(&self, _suite: &mut Suite, _base: &[(Call, Raw)], _graded: &[(Call, Raw)]) {}
+
+    /// How the paths end of the files that [`Adapter::redefined`] looks at. None: at no file.
+    fn defines_names(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// Files of the graded tree that give words or names of the kept files another meaning than the base.
+    fn redefined(&self, _suite: &Suite, _sides: &Sides<'_>) -> BTreeSet<String> {
+        BTreeSet::new()
+    }
 
     /// How the tests of the sealed files are listed.
     fn list(&self, suite: &Suite) -> Result<Listing, Unlistable>;

@@ -3,13 +3,14 @@
 //! Ids: `file > describe > test`.
 
 use super::js_names::NODE;
-use super::{Adapter, Company, Listing, Missing, Proposal, Unlistable, js};
+use super::{Adapter, Company, Listing, Missing, Proposal, Sides, Unlistable, js, js_package};
 use crate::grade::call::{Call, Layout, Raw, Script, Tool};
 use crate::grade::manifest::Tree;
 use crate::grade::report::RunReport;
 use crate::grade::suite::Suite;
 use crate::model::outcome::{TestId, Verdict};
 use crate::model::plan::{Framework, Plan};
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 
 /// The adapter.
@@ -30,7 +31,7 @@ impl Adapter for Node {
     // part, so package.json and .npmrc bend nothing. A package laid into the tree would stand in
     // for one that the tests import.
     fn protected(&self) -> &'static [&'static str] {
-        &["**/node_modules/"]
+        js::protected!()
     }
 
     fn default_tests(&self) -> &'static [&'static str] {
@@ -93,6 +94,14 @@ impl Adapter for Node {
     fn read_preflight(&self, suite: &Suite, calls: &[(Call, Raw)]) -> Vec<Missing> {
         let missing = |(call, raw): &(Call, Raw)| js::read_preflight(suite, call, raw);
         calls.iter().flat_map(missing).collect()
+    }
+
+    fn defines_names(&self) -> &'static [&'static str] {
+        &["package.json"]
+    }
+
+    fn redefined(&self, _: &Suite, sides: &Sides<'_>) -> BTreeSet<String> {
+        js_package::redefined(sides)
     }
 
     fn list(&self, suite: &Suite) -> Result<Listing, Unlistable> {

@@ -22,12 +22,11 @@ impl JsRunner for Vitest {
     const TESTS: &'static [&'static str] = &["test/", "tests/", "**/__tests__/"];
     // None of these configurations is read; they are protected because `npx vitest` in the
     // implementer's loop reads them. Mocks in `__mocks__` stand in for packages.
-    const PROTECTED: &'static [&'static str] = &[
-        "**/node_modules/",
+    const PROTECTED: &'static [&'static str] = js::protected!(
         "**/vite.config.*",
         "**/vitest.{config,workspace,projects}.*",
-        "**/__mocks__/",
-    ];
+        "**/__mocks__/"
+    );
     const DIALECT: &'static Dialect = &VITEST;
     const NODE: &'static [&'static str] = &[];
     const SCRIPTS: &'static [(&'static str, &'static str)] =

@@ -2,8 +2,6 @@
 //! cache says so (PEP 552). The second round of each is the honest control.
 
 use super::world::World;
-use hangar::flow::drive::{Agents, Stop, drive};
-use hangar::model::approval::Action;
 use std::path::Path;
 use std::process::Command;
 
@@ -54,20 +52,9 @@ fn refused(build: &str, forge: impl Fn(&World, &Path)) -> Vec<String> {
     forge(&world, &world.dir.path().join("coder/implementer/1/src"));
     world.script("coder", "implementer/2/src/calc/__init__.py", HONEST);
     world.script("coder", "implementer/2/src/build.py", "");
-    let store = world.store();
-    let id = world.task(&store, "Subtract", &["calc.sub(5, 3) is 2"]);
-    let mut host = world.host();
-    host.env = std::env::vars_os().collect();
-    let stop = drive(&host, &store, &id, None, Agents::Start).unwrap();
-    assert!(matches!(stop, Stop::Waiting { .. }), "{stop:?}");
-    world.decide(&id, Action::Approve, "");
-    let stop = drive(&host, &store, &id, None, Agents::Start).unwrap();
-    assert!(matches!(stop, Stop::Delivered(_)), "{stop:?}");
-    let dossier = store.dossier(&id).unwrap();
-    let first = dossier.grades[0].value();
-    assert!(!first.accepted, "{first:?}");
-    assert!(first.limits_hit.is_empty(), "{first:?}");
-    first.reasons.clone()
+    world
+        .refused_once("Subtract", "calc.sub(5, 3) is 2")
+        .reasons
 }
 
 #[test]

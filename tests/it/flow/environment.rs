@@ -3,7 +3,7 @@
 
 use super::world::World;
 use crate::common::git::commit_all;
-use hangar::flow::drive::{Agents, Stop, drive};
+use hangar::flow::drive::{Agents, drive};
 use hangar::model::approval::Action;
 use hangar::model::grade::Grade;
 use std::path::Path;
@@ -79,19 +79,7 @@ fn refused(change: impl Fn(&World, &Path)) {
     world.script("coder", "implementer/2/src/calc.py", HONEST);
     // What the first round left is taken back.
     world.script("coder", "implementer/2/src/requirements.txt", "helper\n");
-    let store = world.store();
-    let id = world.task(&store, "Subtract", &["calc.sub(5, 3) is 2"]);
-    let mut host = world.host();
-    host.env = std::env::vars_os().collect();
-    let stop = drive(&host, &store, &id, None, Agents::Start).unwrap();
-    assert!(matches!(stop, Stop::Waiting { .. }), "{stop:?}");
-    world.decide(&id, Action::Approve, "");
-    let stop = drive(&host, &store, &id, None, Agents::Start).unwrap();
-    assert!(matches!(stop, Stop::Delivered(_)), "{stop:?}");
-    let dossier = store.dossier(&id).unwrap();
-    let first = dossier.grades[0].value();
-    assert!(!first.accepted, "{first:?}");
-    assert!(first.limits_hit.is_empty(), "{first:?}");
+    world.refused_once("Subtract", "calc.sub(5, 3) is 2");
 }
 
 #[test]

@@ -90,20 +90,7 @@ fn world_with(sealed: &[(&str, &str)], patch: &str, honest: &str) -> World {
 }
 
 fn graded(world: &World) -> Vec<Grade> {
-    let store = world.store();
-    let id = world.task(&store, "Subtract", &["calc.sh 5 3 prints 2"]);
-    let host = world.host();
-    let stop = drive(&host, &store, &id, None, Agents::Start).unwrap();
-    assert!(matches!(stop, Stop::Waiting { .. }), "{stop:?}");
-    world.decide(&id, Action::Approve, "");
-    let stop = drive(&host, &store, &id, None, Agents::Start).unwrap();
-    assert!(matches!(stop, Stop::Delivered(_)), "{stop:?}");
-    let dossier = store.dossier(&id).unwrap();
-    dossier
-        .grades
-        .iter()
-        .map(|one| one.value().clone())
-        .collect()
+    world.graded("Subtract", "calc.sh 5 3 prints 2")
 }
 
 #[test]

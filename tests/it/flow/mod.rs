@@ -10,5 +10,6 @@ mod environment;
 mod exec;
 mod external;
 mod leak;
+mod redefined;
 mod tooling;
 pub(crate) mod world;

@@ -3,11 +3,13 @@
 use crate::common::founded::{Founded, clock, create};
 use hangar::base::clock::Clock;
 use hangar::config::user::User;
+use hangar::flow::drive::{Agents, Stop, drive};
 use hangar::flow::host::{Host, Progress};
 use hangar::git::Repository;
 use hangar::harness::ledger::Ledger;
 use hangar::model::approval::Action;
 use hangar::model::event::Change;
+use hangar::model::grade::Grade;
 use hangar::model::ids::TaskId;
 use hangar::model::lane::{HarnessSettings, LaneName, LaneSettings, Role as LaneRole};
 use hangar::sandbox::{Cancel, Launcher, provider};
@@ -159,6 +161,34 @@ impl World {
             .change_task(&id, &alice, |_| Ok(vec![Change::Enqueue]))
             .unwrap();
         id
+    }
+
+    /// Runs a task from hidden tests to delivery, with the programs of this machine in reach. Its grades, in
+    /// order.
+    pub(crate) fn graded(&self, title: &str, criterion: &str) -> Vec<Grade> {
+        let store = self.store();
+        let id = self.task(&store, title, &[criterion]);
+        let mut host = self.host();
+        host.env = std::env::vars_os().collect();
+        let stop = drive(&host, &store, &id, None, Agents::Start).unwrap();
+        assert!(matches!(stop, Stop::Waiting { .. }), "{stop:?}");
+        self.decide(&id, Action::Approve, "");
+        let stop = drive(&host, &store, &id, None, Agents::Start).unwrap();
+        assert!(matches!(stop, Stop::Delivered(_)), "{stop:?}");
+        let dossier = store.dossier(&id).unwrap();
+        dossier
+            .grades
+            .iter()
+            .map(|one| one.value().clone())
+            .collect()
+    }
+
+    /// The same, where the first round is refused for what the code is, and not for a limit that it hit.
+    pub(crate) fn refused_once(&self, title: &str, criterion: &str) -> Grade {
+        let first = self.graded(title, criterion).remove(0);
+        assert!(!first.accepted, "{first:?}");
+        assert!(first.limits_hit.is_empty(), "{first:?}");
+        first
     }
 
     pub(crate) fn decide(&self, id: &TaskId, action: Action, reason: &str) {
