@@ -10,6 +10,7 @@ use hangar::grade::protect::Globs;
 use hangar::grade::suite::Suite;
 use hangar::model::outcome::Outcome;
 use hangar::model::plan::Framework;
+use std::io::{Seek as _, Write as _};
 use std::path::PathBuf;
 
 pub(crate) const RUNNERS: [Framework; 3] = [Framework::Mocha, Framework::Jest, Framework::Vitest];
@@ -470,6 +471,37 @@ fn one_test(framework: Framework, text: &str) -> (Bench, Vec<hangar::model::outc
     bench.lay(&[], true);
     let ids = bench.list();
     (bench, ids)
+}
+
+#[test]
+#[ignore = "heavy: needs node"]
+fn descriptor_0_is_emptied_also_while_a_loader_holds_it() {
+    // Takes it as soon as it is free, and gives it back a moment later, as threads that read modules do.
+    let hold = "\
+const fs = require('node:fs');
+const { Worker } = require('node:worker_threads');
+const { closeSync, openSync } = fs;
+fs.closeSync = (fd) => {
+  closeSync(fd);
+  if (fd !== 0) return;
+  fs.closeSync = closeSync;
+  if (openSync('/etc/hosts', 'r') !== 0) process.exit(2);
+  new Worker('setTimeout(() => require(\"node:fs\").closeSync(0), 50)', { eval: true });
+};
+const request = require(process.argv[1]);
+if (request.asked !== 'this' || fs.readlinkSync('/proc/self/fd/0') !== '/dev/null') process.exit(1);
+process.exit(0);
+";
+    let runner = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/src/grade/runners/js_request.cjs"
+    );
+    let mut stdin = tempfile::tempfile().unwrap();
+    stdin.write_all(b"{\"asked\": \"this\"}").unwrap();
+    stdin.rewind().unwrap();
+    let mut node = std::process::Command::new("node");
+    let status = node.args(["-e", hold, runner]).stdin(stdin).status();
+    assert_eq!(status.unwrap().code(), Some(0));
 }
 
 #[test]

@@ -23,6 +23,10 @@ pub(super) const PREFLIGHT_TEXT: &str = include_str!("../runners/node_preflight.
 pub(super) const SCOPE: &str = "scope.cjs";
 /// Its text.
 pub(super) const SCOPE_TEXT: &str = include_str!("../runners/js_scope.cjs");
+/// The module that reads what a runner is asked; each adapter lays it.
+pub(super) const REQUEST: &str = "request.cjs";
+/// Its text.
+pub(super) const REQUEST_TEXT: &str = include_str!("../runners/js_request.cjs");
 /// Globs of what no patch may change: what is installed, what says how source is turned into what runs (a
 /// loader, a plugin or a transform of the plan may read it), and the runner's own.
 macro_rules! protected {

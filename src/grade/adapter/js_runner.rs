@@ -103,6 +103,7 @@ impl<R: JsRunner> Adapter for Js<R> {
             (COMMON, include_str!("../runners/js_common.cjs")),
             (js::PREFLIGHT, js::PREFLIGHT_TEXT),
             (js::SCOPE, js::SCOPE_TEXT),
+            (js::REQUEST, js::REQUEST_TEXT),
         ];
         let all = R::SCRIPTS.iter().chain(&shared);
         all.map(|(name, text)| Script {

@@ -76,6 +76,10 @@ impl Adapter for Node {
                 path: layout.runners.join(js::SCOPE),
                 text: js::SCOPE_TEXT,
             },
+            Script {
+                path: layout.runners.join(js::REQUEST),
+                text: js::REQUEST_TEXT,
+            },
         ]
     }
 

@@ -1,22 +1,18 @@
 // Shared by the JavaScript runners. Loaded before any code of the project, and keeps its own references
 // to what it needs, so that replacing a function later changes nothing here.
 'use strict';
-const fs = require('node:fs');
+const { writeSync, existsSync } = require('node:fs');
 const path = require('node:path');
 const { createRequire } = require('node:module');
 
-const { writeSync, existsSync } = fs;
 const quote = JSON.stringify;
 const text = String;
 const leave = process.reallyExit.bind(process);
 
-const request = JSON.parse(fs.readFileSync(0, 'utf8'));
+const request = require('./request.cjs');
 const { nonce, root } = request;
-// What is handed on does not hold it, and nobody reads it again: standard input is a file, which this
-// process and those that it starts (/proc/PID/fd/0) could open at its begin.
+// What is handed on does not hold it.
 delete request.nonce;
-fs.closeSync(0);
-if (fs.openSync('/dev/null', 'r') !== 0) throw new Error('standard input is taken');
 let number = 0;
 
 // Strings are joined by hand: of an object, `JSON.stringify` would ask the object how.

@@ -2,13 +2,9 @@
 // of its own, so the code under test is never loaded here.
 import fs from 'node:fs';
 import path from 'node:path';
+import request from './request.cjs';
 import { takesAName } from './scope.cjs';
 
-const request = JSON.parse(fs.readFileSync(0, 'utf8'));
-// Test files start after this. None of them reads it again: standard input is a file, which they could open
-// at its begin (/proc/PID/fd/0).
-fs.closeSync(0);
-if (fs.openSync('/dev/null', 'r') !== 0) throw new Error('standard input is taken');
 // Node opens its debugger to whoever sends this signal, and a debugger runs here what it is told to. A
 // listener takes its place.
 process.on('SIGUSR1', () => {});
