@@ -74,7 +74,9 @@ impl Draft {
         by: &str,
         clock: Clock,
     ) -> Result<ObjectId, Error> {
-        let before = policy::load(repo, layout)?;
+        let name = layout.policy();
+        let before = tip.map(|tip| policy::load_at(repo, tip)).transpose();
+        let before = before.map_err(|error| error.at(&name))?;
         policy::rehearse(before, self)?;
         let files = self.files(repo)?;
         let note = Note {
@@ -87,7 +89,7 @@ impl Draft {
         if written.decided()?.reference.digest != Digest::of(&self.members) {
             return Err(Error::Policy("the version was not written as it is".into()));
         }
-        chain::advance(repo, &layout.policy(), tip, commit, note.message)?;
+        chain::advance(repo, &name, tip, commit, note.message)?;
         Ok(commit)
     }
 

@@ -342,6 +342,30 @@ fn a_private_key_is_no_recovery_key_and_its_text_is_not_said() {
 }
 
 #[test]
+fn a_recovery_key_is_another_key_and_comes_with_the_first_version() {
+    let env = TestEnv::new();
+    let dir = env.repo("repo", &[]);
+    let own = env.home().join(".ssh/id_ed25519.pub").display().to_string();
+    let ran = env.hangar(&dir, &["init", "--recovery", &own]).exits(2);
+    assert!(
+        ran.stderr.contains("is the key that you sign with"),
+        "{ran}"
+    );
+    assert_eq!(env.git(&dir, &["for-each-ref", "refs/hangar"]), "");
+    let file = env.home().join(".ssh/recovery.pub").display().to_string();
+    let key = env.add_key("recovery");
+    env.hangar(&dir, &["init"]).success();
+    let ran = env.hangar(&dir, &["init", "--recovery", &file]).exits(2);
+    assert!(ran.stderr.contains("`hangar policy add NAME"), "{ran}");
+    env.hangar(
+        &dir,
+        &["policy", "add", "alice", "--recovery", "--key", &key],
+    )
+    .success();
+    env.hangar(&dir, &["init", "--recovery", &file]).success();
+}
+
+#[test]
 fn a_clone_that_has_lost_its_policy_founds_no_other_in_its_place() {
     let env = TestEnv::new();
     let dir = env.ready("repo");

@@ -210,3 +210,13 @@ fn a_stripped_or_foreign_event_is_reported_and_changes_nothing() {
     assert_eq!(history.task.state, State::Queued);
     assert_eq!(history.faults.len(), 1);
 }
+
+#[test]
+fn of_two_who_found_at_once_the_second_is_told_that_the_ref_has_moved() {
+    let world = world();
+    let late = world.try_publish(&world.root()).unwrap_err();
+    assert!(
+        late.to_string().contains("refs/hangar/policy has moved"),
+        "{late}"
+    );
+}

@@ -14,6 +14,7 @@ use crate::git::Repository;
 use crate::model::digest::Digest;
 use crate::model::ids::{Fingerprint, Principal};
 use crate::model::object_id::ObjectId;
+use crate::model::policy::RootKey;
 use crate::store::layout::{Layout, Prefix};
 use crate::store::relocate::relocate;
 use crate::store::{self, Store, pins};
@@ -176,6 +177,12 @@ fn begin(
         .clone()
         .or_else(|| person::proposed_name(here, repo))
         .ok_or_else(|| Error::invalid("no name for you was found; give one with --name"))?;
+    if request.recovery.as_ref() == Some(&candidate.public) {
+        return Err(Error::invalid(
+            "the recovery key is the key that you sign with: whoever loses one loses both; make another \
+             (`ssh-keygen -t ed25519 -f FILE`) and keep it away from this machine",
+        ));
+    }
     let signer = candidate.open(ask)?;
     let founder = Founder {
         name: name.clone(),
@@ -218,6 +225,17 @@ fn join(
             named,
             found,
         });
+    }
+    if let Some(recovery) = &request.recovery {
+        let keys = &store.policy.newest().root.key;
+        let is_there = |key: &RootKey| key.recovery && key.public == recovery.as_str();
+        if !keys.iter().any(is_there) {
+            return Err(Error::invalid(format!(
+                "the policy is there already; an admin adds a recovery key: `hangar policy add NAME --recovery \
+                 --key '{}'`",
+                recovery.as_str()
+            )));
+        }
     }
     if !request.new && pins::pinned(&store.repo)?.is_none() {
         first_pin(here, store, head, named)?;

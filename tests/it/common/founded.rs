@@ -70,10 +70,15 @@ impl Founded {
 
     /// Publishes a first policy where there is none.
     pub(crate) fn publish(&self, root: &Root) {
+        self.try_publish(root).unwrap();
+    }
+
+    /// The same, told how it went.
+    pub(crate) fn try_publish(&self, root: &Root) -> Result<(), hangar::store::Error> {
         let (repo, by) = (self.repo(), "alice");
         let layout = Layout::of(&repo).unwrap();
         let draft = Draft::founding(root, self.members(), self.alice.signer()).unwrap();
-        draft.publish(&repo, &layout, None, by, clock()).unwrap();
+        draft.publish(&repo, &layout, None, by, clock()).map(drop)
     }
 
     pub(crate) fn root(&self) -> Root {
