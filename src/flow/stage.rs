@@ -193,7 +193,6 @@ fn deliver(dossier: &Dossier, run: &Held<Run>, grade: Option<Digest>) -> Next {
 }
 
 fn next_test_first(dossier: &Dossier, settings: &Acceptance, now: Timestamp) -> Next {
-    let task = &dossier.history.task;
     let versions: Vec<_> = dossier
         .seals
         .iter()
@@ -234,10 +233,8 @@ fn next_test_first(dossier: &Dossier, settings: &Acceptance, now: Timestamp) -> 
         previous: Some(last.digest()),
         reasons,
     };
-    if last.value().text != task.text_digest() || last.value().base != task.base {
-        return rewrite(vec![
-            "The task's text was edited after this version was written.".into(),
-        ]);
+    if dossier.is_stale(last.value()) {
+        return rewrite(vec![EDITED.into()]);
     }
     match standing(dossier, last, settings, now) {
         Decision::Contradicted(documents) => Next::Blocked(Contradiction::Decisions {
@@ -291,6 +288,9 @@ pub fn standing_now(store: &Store, dossier: &Dossier, seal: &Held<Manifest>) -> 
     let settings = &store.policy.newest().root.acceptance;
     standing(dossier, seal, settings, store.clock.now())
 }
+
+/// Why a version is written anew that nobody rejected.
+pub const EDITED: &str = "The task's text was edited after this version was written.";
 
 /// Whether a manifest is approved, and by which documents. Counts people, not keys.
 pub fn standing(

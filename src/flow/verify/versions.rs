@@ -181,9 +181,8 @@ fn delivered(case: &Case<'_>, sheet: &mut Sheet) {
         );
         return;
     };
-    let task = &case.dossier.history.task;
     let value = seal.value();
-    if value.text != task.text_digest() || value.base != task.base {
+    if case.dossier.is_stale(value) {
         sheet.fault_at(
             Versions,
             place(seal),
