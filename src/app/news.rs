@@ -120,7 +120,7 @@ fn compromised(store: &Store) -> News {
         let counting = store.policy.list(entry.accepted).map_or(0, BTreeSet::len);
         let text = format!(
             "version {} of the policy declares the key {} of {} compromised: nothing that it signed counts but the {} that the version lists. `hangar task list` and `hangar task show` mark the rest, and `hangar verify --all` names what rested on it",
-            entry.since,
+            store.policy.declared(entry),
             entry.key,
             entry.principal,
             count(counting, "document", "documents"),
@@ -137,7 +137,7 @@ fn overtaken_versions(store: &Store) -> News {
     let one = |one: super::policy::OvertakenView| {
         let signed: Vec<_> = one.signed.iter().map(ToString::to_string).collect();
         let text = format!(
-            "the version {version} of the policy that {} signed ({}: {}) was overtaken: another version {version} was put in force before it had its signatures. Whoever still wants it makes the change again on top of that (`hangar policy log` shows both)",
+            "the version {version} of the policy that {} signed ({}: {}) was overtaken: another version {version} was put in force. Whoever still wants it makes the change again on top of that (`hangar policy log` shows both)",
             signed.join(" and "),
             one.digest.short(),
             one.changes.join("; "),

@@ -288,7 +288,7 @@ fn tell_of_compromise(here: &Here, store: &Store, before: u64) {
         if !is_told && own.any(|candidate| candidate.public.fingerprint() == entry.key) {
             here.notices.say(&format!(
                 "your key {} was declared compromised in version {} of the policy: nothing new that it signs counts, and of what it signed before only what an admin listed. Use it no more: make another (`hangar key new`, then `git config user.signingKey FILE`), have `hangar init` print the line by which an admin adds it, and ask for `hangar policy adopt` where honest documents of yours do not count",
-                entry.key, entry.since
+                entry.key, store.policy.declared(entry)
             ));
         }
     }

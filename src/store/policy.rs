@@ -181,6 +181,16 @@ impl PolicyHistory {
         chain.map(|place| &self.all[*place].policy)
     }
 
+    /// The version that said first what this entry says of its key; `since` is when its rights ended.
+    pub fn declared(&self, entry: &Reduction) -> u64 {
+        let says = |policy: &&Policy| {
+            let mut entries = policy.members.reduced.iter();
+            entries.any(|one| one.key == entry.key && one.how == entry.how)
+        };
+        let first = self.versions().find(says);
+        first.map_or(entry.since, |policy| policy.reference.version)
+    }
+
     /// Who signed a version.
     pub fn signers(&self, digest: Digest) -> BTreeSet<Principal> {
         let place = self.places.get(&digest);

@@ -35,8 +35,7 @@ pub struct Proposal {
     pub draft: Draft,
 }
 
-/// A version that can't be put in force any more: another one of its number was, before it had its
-/// signatures.
+/// A version that can't be put in force any more: another one of its number was.
 #[derive(Debug, Clone)]
 pub struct Overtaken {
     /// Both documents and the signatures that it had.
@@ -180,13 +179,37 @@ pub fn sign(store: &Store, mut draft: Draft, signer: &Signer) -> Result<Fate, Er
     let by = holder(before, signer.public());
     let author = by.map_or_else(|_| "root".to_owned(), |(by, _)| by.name().to_string());
     if needs.iter().all(Tally::suffices) {
-        let tip = store.repo.read_ref(&store.layout.policy())?;
-        draft.publish(&store.repo, &store.layout, tip, &author, store.clock)?;
+        put_in_force(store, &draft, &author)?;
         let (version, digest) = (before.reference.version + 1, Digest::of(&draft.members));
         return Ok(Fate::InForce(PolicyRef { version, digest }));
     }
     let digest = put(store, &draft, &author)?;
     Ok(Fate::Waits { digest, needs })
+}
+
+fn put_in_force(store: &Store, draft: &Draft, author: &str) -> Result<(), Error> {
+    let tip = store.repo.read_ref(&store.layout.policy())?;
+    draft.publish(&store.repo, &store.layout, tip, author, store.clock)?;
+    Ok(())
+}
+
+/// Puts the proposal that has every signature in force, where people signed it apart and nobody else does;
+/// whether there was one. Of several it is for people to say which.
+pub fn complete(store: &Store) -> Result<bool, Error> {
+    let mut open = store.proposals()?;
+    open.retain(|(_, needs)| needs.iter().all(Tally::suffices));
+    let [(proposal, needs)] = open.as_mut_slice() else {
+        return Ok(false);
+    };
+    policy::prune(&store.policy, &mut proposal.draft)?;
+    let mut signed = needs.iter().flat_map(|need| &need.signed);
+    let author = signed.next().map_or("root", |one| one.as_str());
+    match put_in_force(store, &proposal.draft, author) {
+        Ok(()) => Ok(true),
+        // Somebody else in this clone was faster.
+        Err(Error::Git(git::Error::Conflict { .. })) => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 /// Why a signature by this key changes nothing: it may not sign, or has.

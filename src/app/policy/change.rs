@@ -136,7 +136,7 @@ fn not_open(store: &Store, past: &Proposal) -> Result<Error, Error> {
         (what, "it needs no more signatures; see `hangar policy log`")
     } else if version <= in_force {
         let what = format!(
-            "{short} was overtaken: it would be version {version}, and another version {version} was put in force before it had its signatures (version {in_force} is in force)"
+            "{short} was overtaken: it would be version {version}, and another version {version} was put in force (version {in_force} is in force)"
         );
         let next = "make the change again on top of it (`hangar policy log` shows what came between), and have the new one signed; the old one stays as history";
         (what, next)

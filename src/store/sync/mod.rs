@@ -27,7 +27,7 @@ use there::There;
 pub use there::{Offer, offered};
 
 use super::layout::{Layout, Prefix};
-use super::{Error, Store, pins, remotes};
+use super::{Error, Store, pins, proposal, remotes};
 use crate::base::random;
 use crate::git::{self, Expected, Repository, shown_remote};
 use crate::model::digest::Digest;
@@ -89,6 +89,9 @@ fn rounds(store: Store, wanted: &Wanted<'_>) -> Result<(Store, Report), Error> {
         remotes::note_prefix(&store.repo, wanted.remote, there.prefix);
         if !wanted.push {
             return Ok((store, report));
+        }
+        if proposal::complete(&store)? {
+            store = Store::open(store.repo.reopen()?, store.clock)?;
         }
         let mut pushed = push::push(&store, wanted, &there, &mut report)?;
         // Refs that it refuses below the old prefix may be welcome below the new one.
