@@ -97,6 +97,8 @@ pub fn examine(
     );
     let framework = adapter(plan.framework);
     let protection = Protection::new(&plan, framework.protected())?;
+    let read_link = |path: &[u8]| subject.base_link(&store.repo, path);
+    let protection = protection.with_links(&subject.base_listing, &read_link);
     let changes = subject.changes();
     let sealed = opened.payload.files().iter();
     let sealed = sealed.map(|file| file.path.as_bytes());
@@ -273,7 +275,11 @@ impl<'a> Stage<'a> {
         }
         let sealed = self.opened.payload.files().iter();
         let sealed: Vec<&[u8]> = sealed.map(|file| file.path.as_bytes()).collect();
-        let bent = frozen::bent(&self.tree, &self.graded.tree, self.protection, &sealed)?;
+        let mut bent = frozen::bent(&self.tree, &self.graded.tree, self.protection, &sealed)?;
+        let stands_in = self.protection.stand_ins(&self.graded.tree, sealed);
+        let made = frozen::paths(&self.tree)?.into_iter();
+        let mut made = made.filter(|path| self.graded.tree.get(path).is_none());
+        bent += made.by_ref().filter(|path| stands_in(path)).count();
         let reason = format!(
             "the build step changes {} where tests lie or that are protected",
             words::count(bent, "path", "paths")

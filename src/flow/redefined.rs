@@ -6,10 +6,11 @@ use super::frozen;
 use super::subject::Subject;
 use crate::git::Repository;
 use crate::grade::adapter::{Sides, adapter};
+use crate::grade::links;
 use crate::grade::manifest::Tree;
 use crate::grade::protect::Protection;
 use crate::grade::suite::Suite;
-use crate::model::listing::Listing;
+use crate::model::listing::{Listing, Mode};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
@@ -38,7 +39,11 @@ pub(super) fn redefined(
     let framework = adapter(suite.plan.framework);
     let ends = framework.defines_names();
     let counts = |path: &[u8]| ends.iter().any(|end| path.ends_with(end.as_bytes()));
-    if !built.by_a_step && !subject.changes().keys().any(|path| counts(path)) {
+    let mut base = subject.base_listing.iter();
+    // What a link leads to has any name.
+    let has_links = base.any(|(path, entry)| entry.mode == Mode::Symlink && counts(path));
+    let changes = subject.changes();
+    if !built.by_a_step && !has_links && !changes.keys().any(|path| counts(path)) {
         return Ok(Vec::new());
     }
     let text = |path: &[u8]| String::from_utf8(path.to_vec()).ok();
@@ -66,7 +71,15 @@ pub(super) fn redefined(
         .filter(|path| protection.guards(path.as_bytes()));
     let mut kept: BTreeSet<String> = kept.cloned().collect();
     kept.extend(suite.files.iter().map(|file| file.path.clone()));
-    let of_base = |path: &str| repo.blob_at(subject.base, path, MAX_BYTES).ok().flatten();
+    let read_link = |path: &[u8]| subject.base_link(repo, path);
+    let of_base = |path: &str| {
+        let places = links::followed(&subject.base_listing, &read_link, path.as_bytes());
+        let place = places
+            .first()
+            .and_then(|place| std::str::from_utf8(place).ok());
+        let path = place.unwrap_or(path);
+        repo.blob_at(subject.base, path, MAX_BYTES).ok().flatten()
+    };
     let of_graded = |path: &str| read(built.tree, path);
     let found = framework.redefined(
         suite,

@@ -10,6 +10,8 @@ use std::collections::BTreeMap;
 
 /// Largest file that is read, in bytes.
 const MAX_BLOB: u64 = 256 << 20;
+/// Longest link, in bytes.
+const MAX_LINK: u64 = 4096;
 
 /// Base and result.
 #[derive(Debug, Clone)]
@@ -54,6 +56,12 @@ impl Subject {
     /// What the patch does, by path.
     pub fn changes(&self) -> BTreeMap<Vec<u8>, Change> {
         changes(&self.base_listing, &self.listing)
+    }
+
+    /// The text of a link of the base.
+    pub fn base_link(&self, repo: &Repository, path: &[u8]) -> Option<Vec<u8>> {
+        let path = std::str::from_utf8(path).ok()?;
+        repo.link_at(self.base, path, MAX_LINK).ok().flatten()
     }
 
     /// The subject table of a grade.

@@ -188,29 +188,46 @@ impl Repository {
     /// The same in a tree.
     pub fn blob_in(
         &self,
-        mut tree: ObjectId,
+        tree: ObjectId,
         path: &str,
         limit: u64,
     ) -> Result<Option<Vec<u8>>, Error> {
+        match self.entry_in(tree, path)? {
+            None => Ok(None),
+            Some(entry) if matches!(entry.kind, EntryKind::Blob | EntryKind::Executable) => {
+                self.read_blob(entry.id, limit).map(Some)
+            }
+            Some(_) => Err(Error::Invalid {
+                what: "path",
+                name: show(path.as_bytes()),
+                why: "is not a regular file",
+            }),
+        }
+    }
+
+    /// The text of the symbolic link at `path` in a commit; `None` where none is there.
+    pub fn link_at(
+        &self,
+        commit: ObjectId,
+        path: &str,
+        limit: u64,
+    ) -> Result<Option<Vec<u8>>, Error> {
+        let entry = self.entry_in(self.read_commit(commit)?.tree, path)?;
+        let link = entry.filter(|entry| entry.kind == EntryKind::Link);
+        link.map(|link| self.read_blob(link.id, limit)).transpose()
+    }
+
+    fn entry_in(&self, mut tree: ObjectId, path: &str) -> Result<Option<TreeEntry>, Error> {
         let mut parts = path.split('/').peekable();
         while let Some(part) = parts.next() {
-            let entries = self.read_tree(tree)?;
-            let Some(entry) = entries.iter().find(|e| e.name == part.as_bytes()) else {
-                return Ok(None);
-            };
-            match (entry.kind, parts.peek().is_some()) {
-                (EntryKind::Tree, true) => tree = entry.id,
-                (_, true) => return Ok(None),
-                (EntryKind::Blob | EntryKind::Executable, false) => {
-                    return self.read_blob(entry.id, limit).map(Some);
+            let mut entries = self.read_tree(tree)?.into_iter();
+            let entry = entries.find(|entry| entry.name == part.as_bytes());
+            match entry {
+                Some(entry) if parts.peek().is_some() && entry.kind == EntryKind::Tree => {
+                    tree = entry.id;
                 }
-                (_, false) => {
-                    return Err(Error::Invalid {
-                        what: "path",
-                        name: show(path.as_bytes()),
-                        why: "is not a regular file",
-                    });
-                }
+                _ if parts.peek().is_some() => return Ok(None),
+                entry => return Ok(entry),
             }
         }
         Ok(None)

@@ -11,6 +11,7 @@ pub mod call;
 pub mod external;
 mod frames;
 pub mod judge;
+pub mod links;
 pub mod manifest;
 pub mod named;
 pub mod protect;

@@ -2,6 +2,7 @@
 //!
 //! Works on listings and byte paths only; whoever materialises a tree follows [`graded_tree`].
 
+use crate::grade::links::{self, ReadLink};
 use crate::grade::stand_ins::{belongs_to_a_run, is_snapshot, module_name, stood_in_for};
 use crate::model::listing::{Change, Entry, Listing};
 use crate::model::plan::Plan;
@@ -165,6 +166,8 @@ pub struct Protection {
     tests: Globs,
     protected: Globs,
     may_touch: Globs,
+    /// What links of the base among them lead to.
+    linked: BTreeSet<Vec<u8>>,
 }
 
 impl Protection {
@@ -182,7 +185,22 @@ impl Protection {
             tests: Globs::new(&plan.tests)?,
             protected: Globs::new(&protected)?,
             may_touch: Globs::new(&plan.may_touch)?,
+            linked: BTreeSet::new(),
         })
+    }
+
+    /// The same, with what links of the base that lie where tests lie or are protected lead to: no patch may
+    /// change that either.
+    #[must_use]
+    pub fn with_links(mut self, base: &Listing, read: &ReadLink<'_>) -> Self {
+        self.linked = links::targets(base, read, |path| self.guards(path));
+        self
+    }
+
+    /// Whether a link of the base leads to this path, or to a folder above it.
+    fn is_linked(&self, path: &[u8]) -> bool {
+        let mut linked = self.linked.iter();
+        linked.any(|place| is_same_or_above(place, path)) && !self.may_touch.matches(path)
     }
 
     /// Where hidden tests may lie.
@@ -206,6 +224,7 @@ impl Protection {
         let module = stood_in_for(path);
         guards(path)
             || is_snapshot(path)
+            || self.is_linked(path)
             || self.tests.is_in_the_way(path)
             || module.is_some_and(|path| guards(&path))
     }
@@ -225,7 +244,11 @@ impl Protection {
             .keys()
             .filter(|path| !is_put_back(&self.tests, path));
         paths
-            .filter(|path| protected(path) || stands_in(path) && !self.may_touch.matches(path))
+            .filter(|path| {
+                protected(path)
+                    || self.is_linked(path)
+                    || stands_in(path) && !self.may_touch.matches(path)
+            })
             .cloned()
             .collect()
     }
@@ -237,26 +260,40 @@ impl Protection {
         paths.cloned().collect()
     }
 
-    /// Paths of the patch that a module of the tests would be taken for where JavaScript names it without its
+    /// Whether a path would be taken for one of the kept modules where JavaScript names that without its
     /// extension, or as a folder. `sealed` are the paths of the sealed files.
+    pub fn stand_ins<'a>(
+        &'a self,
+        base: &'a Listing,
+        sealed: impl IntoIterator<Item = &'a [u8]>,
+    ) -> impl Fn(&[u8]) -> bool {
+        let is_kept = |path: &[u8]| {
+            let protected = self.protected.matches(path) && !self.may_touch.matches(path);
+            protected || self.tests.matches(path)
+        };
+        let own = base.iter().map(|(path, _)| path);
+        let own = own.filter(|path| is_kept(path)).chain(sealed);
+        let names: BTreeSet<&[u8]> = own.filter_map(module_name).collect();
+        move |path| {
+            let names_it = |name: Option<&[u8]>| name.is_some_and(|name| names.contains(name));
+            let folder = path.strip_suffix(b"/package.json");
+            let free = self.tests.matches(path) || self.may_touch.matches(path);
+            !free && (names_it(Some(path)) || names_it(folder) || names_it(module_name(path)))
+        }
+    }
+
+    /// Paths of the patch that stand in so.
     pub fn standing_in<'a>(
-        &self,
+        &'a self,
         base: &'a Listing,
         changes: &BTreeMap<Vec<u8>, Change>,
         sealed: impl IntoIterator<Item = &'a [u8]>,
     ) -> Vec<Vec<u8>> {
-        let own = base.iter().map(|(path, _)| path);
-        let own = own.filter(|path| self.tests.matches(path)).chain(sealed);
-        let names: BTreeSet<&[u8]> = own.filter_map(module_name).collect();
-        let takes = |path: &[u8]| {
-            let names_it = |name: Option<&[u8]>| name.is_some_and(|name| names.contains(name));
-            let folder = path.strip_suffix(b"/package.json");
-            names_it(Some(path)) || names_it(folder) || names_it(module_name(path))
-        };
+        let stands_in = self.stand_ins(base, sealed);
         let there = changes.iter().filter(|(_, (_, after))| after.is_some());
         let paths = there.map(|(path, _)| path);
-        let paths = paths.filter(|path| !self.tests.matches(path) && !self.may_touch.matches(path));
-        paths.filter(|path| takes(path)).cloned().collect()
+        let paths = paths.filter(|path| stands_in(path) && !self.protected.matches(path));
+        paths.cloned().collect()
     }
 }
 
@@ -505,6 +542,51 @@ pub(super) mod tests {
                 .map(|(path, entry)| (path.to_vec(), *entry))
                 .collect();
             assert_eq!(graded.tree, expected);
+        }
+    }
+
+    #[test]
+    fn what_links_among_the_tests_lead_to_is_protected() {
+        let mut plan = Plan::new(Framework::Pytest);
+        plan.tests = vec!["tests/".into()];
+        plan.may_touch = vec!["shared/free.py".into()];
+        let mut base = listing(&[("shared/check.py", "1"), ("tools/conftest.py", "1")]);
+        let linked = [
+            ("tests/check.py", "../shared/check.py"),
+            ("tests/data", "../shared/data"),
+            ("tests/free.py", "../shared/free.py"),
+            ("conftest.py", "tools/conftest.py"),
+            ("code.py", "tools/code.py"),
+        ];
+        for (path, target) in linked {
+            base.insert(path, Entry::of(Mode::Symlink, target.as_bytes()));
+        }
+        let read = |path: &[u8]| {
+            let found = linked.iter().find(|(have, _)| have.as_bytes() == path);
+            found.map(|(_, target)| target.as_bytes().to_vec())
+        };
+        let protection = Protection::new(&plan, &["**/conftest.py"]).unwrap();
+        let protection = protection.with_links(&base, &read);
+        let touched = |path: &str| {
+            let changed = changes(&Listing::new(), &listing(&[(path, "2")]));
+            !protection.touched(&changed).is_empty()
+        };
+        for path in [
+            "shared/check.py",
+            "shared/data/rows.json",
+            "shared/data",
+            "tools/conftest.py",
+        ] {
+            assert!(
+                touched(path) && protection.guards(path.as_bytes()),
+                "{path}"
+            );
+        }
+        for path in ["shared/other.py", "shared/free.py", "tools/code.py"] {
+            assert!(
+                !touched(path) && !protection.guards(path.as_bytes()),
+                "{path}"
+            );
         }
     }
 

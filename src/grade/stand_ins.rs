@@ -112,6 +112,28 @@ mod tests {
     }
 
     #[test]
+    fn protected_modules_are_stood_in_for_by_nothing_either() {
+        let mut plan = Plan::new(Framework::Node);
+        plan.tests = vec!["tests/".into()];
+        plan.protected = vec!["testkit/".into(), "lib/check.js".into()];
+        plan.may_touch = vec!["lib/check.ts".into()];
+        let protection = Protection::new(&plan, &[]).unwrap();
+        let base = listing(&[("testkit/index.js", "1"), ("lib/check.js", "1")]);
+        let stands_in = protection.stand_ins(&base, []);
+        for path in [
+            "testkit.js",
+            "lib/check",
+            "lib/check.mjs",
+            "lib/check/index.js",
+        ] {
+            assert!(stands_in(path.as_bytes()), "{path}");
+        }
+        for path in ["testkits.js", "lib/check.ts", "lib/checks", "tests/x.js"] {
+            assert!(!stands_in(path.as_bytes()), "{path}");
+        }
+    }
+
+    #[test]
     fn what_javascript_would_take_for_a_module_of_the_tests_is_found() {
         let mut plan = Plan::new(Framework::Node);
         plan.tests = vec!["**/*.test.js".into(), "**/*.testlib.js".into()];

@@ -474,10 +474,43 @@ fn words_of_the_language_mean_what_they_mean_on_the_base() {
     let turned = "package calc\n\nconst (\n\ttwo, false = 2, 0 == 0\n)\n";
     let judgement = case.grade(&[("add.go", sum), ("words.go", turned)]);
     assert_eq!(word(&judgement), "not accepted", "{:?}", judgement.reasons);
+    for turned in [
+        "\u{feff}package calc\n\nconst false = 0 == 0\n",
+        "package calc\n\nconst (\n\thalf = 1.\n\tfalse = 0 == 0\n)\n",
+    ] {
+        let judgement = case.grade(&[("add.go", sum), ("words.go", turned)]);
+        assert_eq!(word(&judgement), "not accepted", "{:?}", judgement.reasons);
+    }
     // The honest controls: a word that the tests in the package do not use, and one in another package.
     let min = "package calc\n\nfunc min(a, b int) int {\n\tif a < b {\n\t\treturn a\n\t}\n\treturn b\n}\n";
     let other = "package other\n\nconst false = 0 == 1\n";
     let patch = [("add.go", GOOD), ("min.go", min), ("other/other.go", other)];
     let judgement = case.grade(&patch);
     assert_eq!(word(&judgement), "accepted", "{:?}", judgement.reasons);
+}
+
+#[test]
+#[ignore = "heavy: builds with go"]
+fn the_tests_are_built_as_the_language_of_the_base() {
+    let base: &[File<'_>] = &[
+        (
+            "go.mod",
+            "module example.com/calc\n\ngo 1.18\n\ngodebug default=go1.18\n",
+        ),
+        BASE[1],
+    ];
+    let judged = |base: &[File<'_>], module: &str| {
+        let case = Case { base, ..case() };
+        let judgement = case.grade(&[("add.go", GOOD), ("go.mod", module)]);
+        (word(&judgement), judgement.reasons)
+    };
+    let (word, reasons) = judged(BASE, "module example.com/calc\n\ngo 1.17\n");
+    assert_eq!(word, "not accepted", "{reasons:?}");
+    let (word, reasons) = judged(BASE, "module example.com/calc\n");
+    assert_eq!(word, "not accepted", "{reasons:?}");
+    let (word, reasons) = judged(base, MODULE);
+    assert_eq!(word, "not accepted", "{reasons:?}");
+    // The honest control: a newer language, as far as this Go knows one.
+    let (word, reasons) = judged(BASE, "module example.com/calc // ours\n\ngo 1.19\n");
+    assert_eq!(word, "accepted", "{reasons:?}");
 }

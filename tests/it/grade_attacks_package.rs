@@ -177,3 +177,57 @@ fn a_manifest_of_the_patch_sends_no_helper_of_the_tests_elsewhere() {
         }
     }
 }
+
+#[test]
+#[ignore = "heavy: needs node with mocha"]
+fn a_package_of_the_patch_is_not_called_like_what_the_tests_ask_for() {
+    // Node.js compares the name of the package with all that is asked for, before it looks at paths.
+    for framework in [Framework::Mocha, Framework::Node] {
+        let heads = match framework {
+            Framework::Node => "const test = require('node:test');\n",
+            _ => "const test = it;\n",
+        };
+        let text = |name: &str, body: &str| {
+            format!(
+                "{heads}const assert = require('node:assert');\nconst {{ add }} = require('../calc.js');\n\
+                 test('{name}', () => assert.strictEqual({body}));\n"
+            )
+        };
+        let (sum, odd) = (text("sum", "add(2, 3), 5"), text("odd", "add(40, 2), 9177"));
+        let case = Case {
+            framework,
+            base: &[
+                ("package.json", r#"{"name": "calc"}"#),
+                ("calc.js", "exports.add = () => 0;\n"),
+            ],
+            sealed: &[("tests/sum.test.js", &sum), ("tests/odd.test.js", &odd)],
+            map: r#"{"format": 1, "criteria": {"c1": ["tests/sum.test.js > sum"]},
+                "sentinels": ["tests/odd.test.js > odd"]}"#,
+            tune,
+        };
+        let right = "exports.add = (a, b) => a + b;\n";
+        let wrong = ("calc.js", "exports.add = (a, b) => a * b;\n");
+        let named = |name: &str| format!(r#"{{"name": "{name}", "exports": "./other.js"}}"#);
+        let taken = named("../calc.js");
+        let judgement = case.grade(&[wrong, ("other.js", right), ("package.json", &taken)]);
+        assert_eq!(
+            word(&judgement),
+            "not accepted",
+            "{framework} {:?}",
+            judgement.reasons
+        );
+        // The honest control.
+        let other = named("other-one");
+        let judgement = case.grade(&[
+            ("calc.js", right),
+            ("other.js", ""),
+            ("package.json", &other),
+        ]);
+        assert_eq!(
+            word(&judgement),
+            "accepted",
+            "{framework} {:?}",
+            judgement.reasons
+        );
+    }
+}

@@ -122,7 +122,7 @@ impl Adapter for Go {
     }
 
     fn defines_names(&self) -> &'static [&'static str] {
-        &[".go"]
+        &[".go", "go.mod"]
     }
 
     fn redefined(&self, suite: &Suite, sides: &Sides<'_>) -> BTreeSet<String> {

@@ -19,7 +19,8 @@ pub(super) struct Source<'a> {
 impl<'a> Source<'a> {
     /// Reads a file.
     pub(super) fn read(text: &'a str) -> Self {
-        let tokens = tokens(text);
+        // Go takes a byte order mark at the begin of a file for nothing.
+        let tokens = tokens(text.trim_start_matches('\u{feff}'));
         let mut source = Self::default();
         let mut depth = 0_usize;
         for (at, token) in tokens.iter().enumerate() {
@@ -117,8 +118,8 @@ fn is_test(name: &str) -> bool {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Token<'a> {
     Word(&'a str),
-    /// A string or a rune.
-    Text,
+    /// A string, a rune or a number.
+    Literal,
     Mark(u8),
     /// A statement ends: a semicolon, or a line behind what can end one.
     End,
@@ -151,7 +152,7 @@ fn ends_a_statement(token: &Token<'_>) -> bool {
     ];
     match token {
         Token::Word(word) => !GO_ON.contains(word),
-        Token::Text => true,
+        Token::Literal => true,
         // `++` and `--` end one, `+` and `-` do not; neither stands at the top level.
         Token::Mark(mark) => matches!(mark, b')' | b']' | b'}'),
         Token::End => false,
@@ -177,9 +178,10 @@ fn tokens(text: &str) -> Vec<Token<'_>> {
             }
             b'`' => {
                 let length = 1 + until(rest.get(1..).unwrap_or_default(), b"`");
-                (length, Some(Token::Text))
+                (length, Some(Token::Literal))
             }
-            b'"' | b'\'' => (quoted(rest, byte), Some(Token::Text)),
+            b'"' | b'\'' => (quoted(rest, byte), Some(Token::Literal)),
+            byte if byte.is_ascii_digit() => (number(rest), Some(Token::Literal)),
             byte if is_word(byte) => {
                 let length = rest.iter().take_while(|byte| is_word(**byte)).count();
                 let word = text.get(place..place + length).unwrap_or_default();
@@ -204,6 +206,17 @@ fn tokens(text: &str) -> Vec<Token<'_>> {
 fn until(bytes: &[u8], end: &[u8]) -> usize {
     let found = bytes.windows(end.len()).position(|window| window == end);
     found.map_or(bytes.len(), |at| at + end.len())
+}
+
+/// Length of a number: `1.` and `0x1p-2` are whole ones.
+fn number(bytes: &[u8]) -> usize {
+    let mut before = 0;
+    let is_part = |byte: &&u8| {
+        let sign = matches!(**byte, b'+' | b'-') && matches!(before, b'e' | b'E' | b'p' | b'P');
+        before = **byte;
+        sign || is_word(**byte) || **byte == b'.'
+    };
+    bytes.iter().take_while(is_part).count()
 }
 
 /// Length of a string or rune, which ends on its line.
@@ -254,15 +267,16 @@ mod tests {
 
     #[test]
     fn what_a_package_is_told_is_read() {
-        let text = "// package no\npackage calc\nimport (\n\tin \"fmt\"\n)\n\
+        let text = "\u{feff}// package no\npackage calc\nimport (\n\tin \"fmt\"\n)\n\
             const a, b = 1, // c\n\t2\n\
-            var (\n\td = e +\n\t\tf(g, h)\n\ti, j /* k */ int; l string\n\tm = func() {\n\tn := 1\n\t}\n)\n\
+            var (\n\td = e +\n\t\tf(g, h)\n\ti, j /* k */ int; l string\n\t\
+            p1 = 1.\n\tp2 = 0x1p-2\n\tm = func() {\n\tn := 1\n\t}\n)\n\
             type o struct{ p int }\ntype (\n\tq = r\n\ts[t any] []t\n)\n\
             func u(v int) { var w = 1 }\nfunc (x o) y() {}\nfunc\nz() {}\nvar é = `\nvar no = 1`\n";
         let source = Source::read(text);
         assert_eq!(source.package, "calc");
         let expected = [
-            "a", "b", "d", "i", "j", "l", "m", "o", "q", "s", "u", "z", "é",
+            "a", "b", "d", "i", "j", "l", "m", "o", "p1", "p2", "q", "s", "u", "z", "é",
         ];
         assert_eq!(Vec::from_iter(source.declares), expected);
         assert!(source.words.contains("w") && !source.words.contains("no"));

@@ -26,13 +26,14 @@ pub(super) fn redefined(sides: &Sides<'_>) -> BTreeSet<String> {
     }
     let scopes = folders.into_iter().filter_map(|folder| {
         let new = nearest(folder, &graded)?;
-        Some((nearest(folder, &base)?, new))
+        Some((nearest(folder, &base), new))
     });
     let mut scopes: Vec<_> = scopes.collect();
-    scopes.dedup_by_key(|(old, new)| (old.0, new.0));
-    let turned = scopes
-        .into_iter()
-        .filter(|(old, new)| turns(*old, *new, sides.kept));
+    scopes.dedup_by_key(|(old, new)| (old.map(|old| old.0), new.0));
+    let turned = scopes.into_iter().filter(|(old, new)| {
+        let takes = takes_any_name(old.map(|old| old.1), new.1);
+        takes || old.is_some_and(|old| turns(old, *new, sides.kept))
+    });
     turned.map(|(_, new)| below(new.0, FILE)).collect()
 }
 
@@ -86,6 +87,21 @@ fn nearest<'a>(
     }
 }
 
+/// Whether a manifest calls itself, anew, something that no package is called. Node.js compares the name with
+/// all that is asked for, paths of files and parts of other packages among them.
+fn takes_any_name(old: Option<&Manifest>, new: &Manifest) -> bool {
+    let taken = new
+        .name()
+        .filter(|name| old.and_then(Manifest::name) != Some(*name));
+    taken.is_some_and(|name| {
+        let bare = match name.strip_prefix('@') {
+            Some(scoped) => scoped.split_once('/').map_or("/", |(_, bare)| bare),
+            None => name,
+        };
+        bare.starts_with('.') || bare.contains(['/', '\\', ':']) || name.starts_with('#')
+    })
+}
+
 /// Whether the manifest `new`, which counts where `old` did on the base, gives a name another meaning.
 fn turns(old: (&str, &Manifest), new: (&str, &Manifest), kept: &BTreeSet<String>) -> bool {
     let folder = old.0;
@@ -130,6 +146,13 @@ impl Manifest {
     fn read(text: Option<&str>) -> Self {
         let text = text.map(|text| text.trim_start_matches('\u{feff}'));
         Self(text.and_then(|text| serde_json::from_str(text).ok()))
+    }
+
+    fn name(&self) -> Option<&str> {
+        match &self.0.as_ref()?.name {
+            Target::Path(name) => Some(name),
+            _ => None,
+        }
     }
 
     fn imports(&self) -> Entries {
@@ -292,10 +315,17 @@ fn matters((_, target): &(String, Target), folder: &str, kept: &BTreeSet<String>
     is_outside(target) || target.paths().iter().any(to_kept)
 }
 
-/// What stands for the star where a target means this file.
+/// What stands for the stars where a target means this file: for all of them the same.
 fn star<'a>(target: &str, folder: &str, file: &'a str) -> Option<&'a str> {
     let target = target.strip_prefix("./").unwrap_or(target);
-    Pattern::of(target)?.star(inside(file, folder)?)
+    let file = inside(file, folder)?;
+    let star = match target.matches('*').count() {
+        0 => return Pattern::of(target)?.star(file),
+        stars => file.len().checked_sub(target.len() - stars)? / stars,
+    };
+    let before = target.find('*')?;
+    let star = file.get(before..before + star)?;
+    (!star.is_empty() && target.replace('*', star) == file).then_some(star)
 }
 
 /// The path from the folder of a package.
@@ -450,6 +480,50 @@ mod tests {
                 at_root(base, graded),
                 graded.ends_with("calc\"}"),
                 "{graded}"
+            );
+        }
+    }
+
+    #[test]
+    fn all_stars_of_a_target_stand_for_the_same() {
+        assert_eq!(star("./tests/*/*.js", "", "tests/a/a.js"), Some("a"));
+        assert_eq!(star("./tests/*/*.js", "", "tests/a/b.js"), None);
+        assert_eq!(star("./*/x/*/*.js", "p", "p/é/x/é/é.js"), Some("é"));
+        assert_eq!(star("./tests/**.js", "", "tests/abab.js"), Some("ab"));
+        let base = r##"{"imports": {"#kit/*": "./*/*.js"}}"##;
+        let kept = base.replace("./*/*.js", "./tests/*.js");
+        let turned = kept.replace("}}", r##", "#kit/check": "./own.js"}}"##);
+        assert!(at_root(&kept, &turned));
+    }
+
+    #[test]
+    fn a_name_that_no_package_has_is_taken_by_none() {
+        for name in [
+            "./check",
+            "../calc.js",
+            "lodash/isEqual",
+            "@a/b/c",
+            "#x",
+            "/src/x",
+            "node:assert",
+        ] {
+            assert!(
+                at_root(r#"{"name": "calc"}"#, &format!(r#"{{"name": "{name}"}}"#)),
+                "{name}"
+            );
+            assert_eq!(
+                found(
+                    &[],
+                    &[("src/package.json", &format!(r#"{{"name": "{name}"}}"#))]
+                )
+                .len(),
+                1
+            );
+        }
+        for name in ["other", "@scope/other", "other.js", "calc"] {
+            assert!(
+                !at_root(r#"{"name": "calc"}"#, &format!(r#"{{"name": "{name}"}}"#)),
+                "{name}"
             );
         }
     }
