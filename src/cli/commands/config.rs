@@ -100,8 +100,6 @@ fn get(context: &Context, key: &str) -> Result<ExitStatus, CliError> {
         None => {
             if context.printer.is_json() {
                 context.printer.json(&Option::<()>::None);
-            } else {
-                context.printer.notice(format!("{key} is not set"));
             }
             return Ok(ExitStatus::No);
         }

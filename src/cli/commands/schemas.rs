@@ -65,7 +65,7 @@ const SCHEMAS: &[Entry] = &[
     ("key-list", schema::<keys::KeyList>),
     ("key-new", schema::<keys::NewKey>),
     ("config-list", schema::<config::ConfigList>),
-    ("config-get", schema::<Option<config::ConfigValue>>),
+    ("config-get", schema::<config::ConfigValue>),
     ("config-set", schema::<config::ConfigSet>),
     ("hook", schema::<hook::HookReport>),
     ("harness-list", schema::<harness::HarnessList>),

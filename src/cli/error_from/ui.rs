@@ -16,10 +16,6 @@ impl From<EditorError> for CliError {
         match error {
             EditorError::None => Self::of(ExitStatus::Missing, error)
                 .hint("set EDITOR, or give the text on the command line"),
-            EditorError::Missing { .. } => Self::of(ExitStatus::Missing, error).hint(
-                "set EDITOR to a program that is there, or give the text on the command line",
-            ),
-            EditorError::Unusable { .. } => Self::of(ExitStatus::Usage, error),
             EditorError::Io { .. } | EditorError::Failed { .. } => {
                 Self::of(ExitStatus::Trouble, error)
             }

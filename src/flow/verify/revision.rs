@@ -114,10 +114,7 @@ pub fn revision(
     let mut answer = no(
         commit,
         None,
-        format!(
-            "no task delivered it: {named}, and no recorded result has its tree or its patch{}",
-            look.since()
-        ),
+        format!("no task delivered it: {named}, and no recorded result has its tree or its patch"),
     );
     answer.against = look.against;
     answer.left_out = look.left_out;
@@ -151,16 +148,6 @@ struct Look {
 }
 
 impl Look {
-    /// Where its patch was taken to begin. A branch that the remote has not seen yet does not count there.
-    fn since(&self) -> String {
-        self.against.map_or_else(String::new, |against| {
-            format!(
-                " since {}, where it left the branch that the remote last showed, or else the one here",
-                against.short()
-            )
-        })
-    }
-
     fn new(store: &Store, commit: ObjectId, upstream: &Upstream<'_>) -> Result<Self, Error> {
         let mut trees = Trees::new(&store.repo);
         let Suites {
@@ -312,9 +299,8 @@ impl Look {
         Ok((
             Sameness::No,
             format!(
-                "it differs from the recorded result in {}{more}, and makes another patch{}",
-                names.join(", "),
-                self.since()
+                "it differs from the recorded result in {}{more}, and makes another patch",
+                names.join(", ")
             ),
         ))
     }
