@@ -193,6 +193,7 @@ fn deliver(dossier: &Dossier, run: &Held<Run>, grade: Option<Digest>) -> Next {
 }
 
 fn next_test_first(dossier: &Dossier, settings: &Acceptance, now: Timestamp) -> Next {
+    let task = &dossier.history.task;
     let versions: Vec<_> = dossier
         .seals
         .iter()
@@ -233,8 +234,10 @@ fn next_test_first(dossier: &Dossier, settings: &Acceptance, now: Timestamp) -> 
         previous: Some(last.digest()),
         reasons,
     };
-    if dossier.is_stale(last.value()) {
-        return rewrite(vec![EDITED.into()]);
+    if last.value().text != task.text_digest() || last.value().base != task.base {
+        return rewrite(vec![
+            "The task's text was edited after this version was written.".into(),
+        ]);
     }
     match standing(dossier, last, settings, now) {
         Decision::Contradicted(documents) => Next::Blocked(Contradiction::Decisions {
@@ -288,9 +291,6 @@ pub fn standing_now(store: &Store, dossier: &Dossier, seal: &Held<Manifest>) -> 
     let settings = &store.policy.newest().root.acceptance;
     standing(dossier, seal, settings, store.clock.now())
 }
-
-/// Why a version is written anew that nobody rejected.
-pub const EDITED: &str = "The task's text was edited after this version was written.";
 
 /// Whether a manifest is approved, and by which documents. Counts people, not keys.
 pub fn standing(

@@ -58,9 +58,6 @@ pub fn grade(
             ),
         ));
     }
-    if !dry {
-        is_of_the_task(dossier, seal.value())?;
-    }
     let settings = &store.policy.newest().root.acceptance;
     let approvals = match standing(dossier, seal, settings, store.clock.now()) {
         Decision::Approved(approvals) => approvals,
@@ -99,24 +96,6 @@ pub fn grade(
         grade,
         digest: Some(written.digest),
     })
-}
-
-/// Whether what the version tests is what the task still asks for.
-fn is_of_the_task(dossier: &Dossier, version: &Manifest) -> Result<(), Error> {
-    let task = dossier.id().short();
-    if dossier.is_stale(version) {
-        return Err(Error::refused(
-            format!(
-                "the task's text was edited after version {} of the tests was written",
-                version.version
-            ),
-            format!(
-                "put the text back with `hangar task edit {task}` (`hangar task log {task}` has the old one), or \
-                 let `hangar run {task}` write tests for the new one"
-            ),
-        ));
-    }
-    Ok(())
 }
 
 /// The policy's bounds that no grade may pass.

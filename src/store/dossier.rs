@@ -325,12 +325,6 @@ impl Dossier {
         self.reduced.contains(&digest) || self.history.task.set_aside.contains(&digest)
     }
 
-    /// Whether the task's text or base was edited after this version of its tests was written.
-    pub fn is_stale(&self, version: &Manifest) -> bool {
-        let task = &self.history.task;
-        version.text != task.text_digest() || version.base != task.base
-    }
-
     /// Whether somebody who had the right said that this document stands against others.
     pub fn was_chosen(&self, digest: Digest) -> bool {
         self.history.records.iter().any(|record| {

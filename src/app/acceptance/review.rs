@@ -391,7 +391,7 @@ fn card(dossier: &Dossier, seal: &Held<Manifest>, opened: &Opened, beside: Besid
         mandate: task.mandate.clone(),
         version: manifest.version,
         manifest: seal.digest(),
-        stale: dossier.is_stale(manifest),
+        stale: manifest.text != task.text_digest(),
         superseded_by: dossier.superseded_by(seal),
         contradicting: beside.contradicting,
         leaked: leaked(dossier),

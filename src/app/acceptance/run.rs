@@ -267,17 +267,6 @@ fn submit_it(
 pub(super) fn not_now(next: &Next, task: &TaskId) -> flow::Error {
     let id = task.short();
     let (what, remedy) = match next {
-        Next::Write {
-            previous: Some(_),
-            reasons,
-            ..
-        } if reasons.iter().any(|reason| reason == stage::EDITED) => (
-            "the task's text was edited after its hidden tests were written",
-            format!(
-                "put the text back (`hangar task edit {id}`), seal tests for the new one (`hangar seal {id} --from DIR`), \
-                 or have them written (`hangar run {id}`)"
-            ),
-        ),
         Next::Enqueue | Next::Write { .. } => (
             "the hidden tests are not there yet",
             format!(

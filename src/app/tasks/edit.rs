@@ -5,10 +5,7 @@ use super::new::{base, tags};
 use crate::app::{Error, Here};
 use crate::model::event::{Change, Criterion};
 use crate::model::ids::TaskId;
-use crate::model::manifest::Manifest;
 use crate::model::task::Task;
-use crate::store::Store;
-use crate::store::dossier::Held;
 use crate::store::identity::Identity;
 use crate::trust::AskPassphrase;
 use schemars::JsonSchema;
@@ -45,9 +42,6 @@ pub struct Edited {
     pub id: TaskId,
     /// Fields that got another value; empty when all had it already.
     pub changed: Vec<String>,
-    /// The version of the hidden tests that was written for the old text and no longer counts.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub stale_version: Option<u32>,
 }
 
 /// Gives fields of a task new values. Fields that have the value already are left out; what the
@@ -98,24 +92,10 @@ pub fn edit(
             vec![change]
         })
     })?;
-    let stale_version = match changed.as_slice() {
-        [] => None,
-        _ => stale_version(&store, &id)?,
-    };
     Ok(Edited {
         id,
         changed: changed.into_iter().map(str::to_owned).collect(),
-        stale_version,
     })
-}
-
-/// The newest version that stands, where it was written for another text than the task has now.
-fn stale_version(store: &Store, id: &TaskId) -> Result<Option<u32>, Error> {
-    let dossier = store.dossier(id)?;
-    let stands = |seal: &&Held<Manifest>| !dossier.is_aside(seal.digest());
-    let newest = dossier.seals.iter().rfind(stands);
-    let stale = newest.filter(|seal| dossier.is_stale(seal.value()));
-    Ok(stale.map(|seal| seal.value().version))
 }
 
 fn differs<T: Clone + PartialEq>(new: Option<&T>, old: &T) -> Option<T> {

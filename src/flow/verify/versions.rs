@@ -181,8 +181,9 @@ fn delivered(case: &Case<'_>, sheet: &mut Sheet) {
         );
         return;
     };
+    let task = &case.dossier.history.task;
     let value = seal.value();
-    if case.dossier.is_stale(value) {
+    if value.text != task.text_digest() || value.base != task.base {
         sheet.fault_at(
             Versions,
             place(seal),

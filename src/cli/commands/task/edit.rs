@@ -78,13 +78,6 @@ pub(super) fn run(context: &Context, args: EditArgs) -> Result<ExitStatus, CliEr
         let (id, fields) = (edited.id.short(), edited.changed.join(", "));
         context.printer.notice(format!("changed {fields} of {id}"));
     }
-    if let Some(version) = edited.stale_version {
-        let id = edited.id.short();
-        context.printer.notice(format!(
-            "version {version} of its hidden tests was written for the old text: `hangar run {id}` has others written, \
-             and with the old text it counts again"
-        ));
-    }
     Ok(ExitStatus::Done)
 }
 

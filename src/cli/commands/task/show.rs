@@ -210,7 +210,6 @@ fn standing(version: &VersionView) -> String {
         },
         DecisionView::Approved => match newer {
             Some(newer) => return paint(Label::Dim, format!("approved, superseded by v{newer}")),
-            None if version.stale => ("approved, then the text was edited", Label::Attention),
             None => ("approved", Label::Good),
         },
         DecisionView::Rejected => ("rejected", Label::Bad),
