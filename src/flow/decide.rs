@@ -1,6 +1,7 @@
 //! What a person decides: approve, reject, adjudicate.
 
 use super::Error;
+use super::stage::{self, Unfit};
 use crate::base::random;
 use crate::model::approval::{Action, Approval};
 use crate::model::authority::{Act, may};
@@ -161,11 +162,8 @@ pub fn decide(
     let task = &dossier.history.task;
     may_decide(&person.actor, task)?;
     is_open(task)?;
-    if action == Action::Approve && seal.value().text != task.text_digest() {
-        return Err(Error::refused(
-            "the task's text was edited after these tests were written",
-            "run the task again, so that a new version is written",
-        ));
+    if action == Action::Approve && stage::is_edited(task, seal) {
+        return Err(Unfit::Edited.error(dossier, seal));
     }
     if action == Action::Reject && reason.trim().is_empty() {
         return Err(Error::refused(

@@ -3,7 +3,7 @@
 use super::Error;
 use super::claim;
 use super::host::Host;
-use super::stage::{Decision, standing};
+use super::stage;
 use super::subject::Subject;
 use crate::git::{self, BranchCommit, CommitDraft, Expected};
 use crate::grade::protect;
@@ -248,13 +248,9 @@ fn checked_grade<'a>(
     let seal = dossier
         .seal(value.manifest)
         .ok_or_else(|| gone("manifest"))?;
-    let settings = &store.policy.newest().root.acceptance;
-    match standing(dossier, seal, settings, store.clock.now()) {
-        Decision::Approved(_) => Ok(grade),
-        Decision::Open | Decision::Rejected(_) | Decision::Contradicted(_) => Err(Error::refused(
-            "the tests that this grade rests on are not approved any more",
-            "see `hangar task show`",
-        )),
+    match stage::fit_now(store, dossier, seal) {
+        Ok(_) => Ok(grade),
+        Err(unfit) => Err(unfit.error(dossier, seal)),
     }
 }
 

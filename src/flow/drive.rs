@@ -432,12 +432,8 @@ pub fn consume(
     let seal = dossier
         .seal(manifest)
         .ok_or_else(|| Error::missing("the sealed version is not there", "run the task again"))?;
-    let stage::Decision::Approved(approvals) = stage::standing_now(store, dossier, seal) else {
-        return Err(Error::refused(
-            "the tests are not approved",
-            "see `hangar review`",
-        ));
-    };
+    let approvals = stage::fit_now(store, dossier, seal);
+    let approvals = approvals.map_err(|unfit| unfit.error(dossier, seal))?;
     let attachments: Vec<Vec<u8>> = dossier
         .decisions
         .iter()

@@ -15,9 +15,11 @@ use crate::store::dossier::{Dossier, Held};
 use jiff::Timestamp;
 use std::collections::BTreeSet;
 
+mod fit;
 mod late;
 mod undecided;
 
+pub use fit::{Unfit, after_edit, edited_since, fit, fit_now, is_edited, takes_grades};
 pub use late::{adjudicated, against, chosen_by, contradictions, contradictions_now, rivals};
 pub use undecided::undecided;
 
@@ -234,7 +236,7 @@ fn next_test_first(dossier: &Dossier, settings: &Acceptance, now: Timestamp) -> 
         previous: Some(last.digest()),
         reasons,
     };
-    if last.value().text != task.text_digest() || last.value().base != task.base {
+    if is_edited(task, last) {
         return rewrite(vec![
             "The task's text was edited after this version was written.".into(),
         ]);

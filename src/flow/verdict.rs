@@ -4,7 +4,7 @@ use super::Error;
 use super::claim;
 use super::grading::{Findings, examine};
 use super::host::Host;
-use super::stage::{Decision, standing};
+use super::stage;
 use super::subject::Subject;
 use super::version::{self, Opened};
 use crate::base::words;
@@ -36,7 +36,7 @@ pub struct Graded {
     pub digest: Option<Digest>,
 }
 
-/// Grades a subject under a version. A dry run may use an unapproved version and stores nothing.
+/// Grades a subject under a version. A dry run stores nothing, and may use a version that does not decide.
 pub fn grade(
     host: &Host<'_>,
     store: &Store,
@@ -46,31 +46,13 @@ pub fn grade(
     author: Author<'_>,
     dry: bool,
 ) -> Result<Graded, Error> {
-    if !dry && dossier.is_aside(seal.digest()) {
-        return Err(Error::refused(
-            format!(
-                "version {} of the tests was set aside",
-                seal.value().version
-            ),
-            format!(
-                "grade with the newest version (leave --version out; `hangar sealed list {}` lists them), or try this one with --dry-run",
-                dossier.id().short()
-            ),
-        ));
+    if !dry {
+        stage::takes_grades(&dossier.history.task)?;
     }
-    let settings = &store.policy.newest().root.acceptance;
-    let approvals = match standing(dossier, seal, settings, store.clock.now()) {
-        Decision::Approved(approvals) => approvals,
-        _ if dry => Vec::new(),
-        Decision::Open | Decision::Rejected(_) | Decision::Contradicted(_) => {
-            return Err(Error::refused(
-                format!(
-                    "version {} of the tests is not approved",
-                    seal.value().version
-                ),
-                "approve it first (`hangar review`, `hangar approve`), or try it with --dry-run",
-            ));
-        }
+    let approvals = match stage::fit_now(store, dossier, seal) {
+        Ok(approvals) => approvals,
+        Err(_) if dry => Vec::new(),
+        Err(unfit) => return Err(unfit.error(dossier, seal)),
     };
     check_limits(store, dossier, seal, dry)?;
     let opened = version::open(store, dossier, seal, &[host.grader_identity()?])?;

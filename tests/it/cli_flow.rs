@@ -128,7 +128,7 @@ fn a_person_seals_approves_submits_and_gets_a_delivery() {
     place.refused(
         &["grade", "KAN-1"],
         4,
-        "no version of the hidden tests is approved",
+        "version 1 of the tests is not approved",
     );
     let dry = place.json("grade", &["grade", "KAN-1", "--dry-run"], 1);
     assert_eq!(

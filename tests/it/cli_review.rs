@@ -397,6 +397,7 @@ fn an_approval_that_expired_is_called_so() {
     assert!(ran.stdout.contains("its approval has expired"), "{ran}");
     place.commit("echo $(($1 - $2))\n");
     let said = "the approval of the hidden tests has expired";
+    place.refused(&["grade", "KAN-1"], 4, said);
     place.refused(&["submit", "KAN-1"], 4, said);
     place.approve();
     hangar(&["submit", "KAN-1"]).success();

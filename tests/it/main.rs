@@ -17,6 +17,7 @@ mod cli_adjudicate;
 mod cli_agents;
 mod cli_config;
 mod cli_decide;
+mod cli_edited;
 mod cli_flow;
 mod cli_harness;
 mod cli_help;

@@ -176,7 +176,7 @@ pub fn decided_already(
     let dossier = store.dossier(&pending.id)?;
     let seal = choose(&dossier, None)?;
     let task = &dossier.history.task;
-    let open = !task.state.is_terminal() && seal.value().text == task.text_digest();
+    let open = !task.state.is_terminal() && !stage::is_edited(task, seal);
     if !open || seal.digest() != pending.manifest {
         return Ok(None);
     }

@@ -4,7 +4,7 @@ use super::machine::{Watch, host};
 use super::pick::numbered;
 use crate::app::{Error, Here};
 use crate::flow;
-use crate::flow::stage::{self, Decision, Next};
+use crate::flow::stage::{self, Contradiction, Next, Unfit};
 use crate::flow::subject::Subject;
 use crate::flow::verdict::{self, Author, Graded};
 use crate::grade::adapter::tests_are_apart;
@@ -16,7 +16,7 @@ use crate::model::manifest::Manifest;
 use crate::model::object_id::ObjectId;
 use crate::model::outcome::{Secrecy, Trust, Verdict};
 use crate::model::plan::Framework;
-use crate::model::task::Flow;
+use crate::model::task::{Flow, State};
 use crate::store::Store;
 use crate::store::dossier::{Dossier, Held};
 use schemars::JsonSchema;
@@ -57,8 +57,11 @@ pub struct GradeView {
     pub version: u32,
     /// Its manifest.
     pub manifest: Digest,
-    /// Whether that version is approved. A dry run may use one that is not.
+    /// Whether that version is approved and decides. A dry run may use one that does not.
     pub approved: bool,
+    /// Whether the task's text was edited after that version was written.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub stale: bool,
     /// The signed document; absent for a dry run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub grade: Option<Digest>,
@@ -95,7 +98,7 @@ pub struct Wanted {
     pub task: String,
     /// Patch.
     pub patch: Patch,
-    /// Sealed version; the approved one where none is named.
+    /// Sealed version; the newest that counts where none is named.
     pub version: Option<u32>,
     /// Sandbox provider.
     pub provider: Option<String>,
@@ -155,13 +158,11 @@ pub fn grade(here: &Here, wanted: &Wanted, watch: &Watch<'_>) -> Result<GradeVie
         Author { run },
         wanted.dry_run,
     )?;
-    let decision = stage::standing_now(&store, &dossier, seal);
-    Ok(view(
-        &graded,
-        &subject,
-        seal,
-        matches!(decision, Decision::Approved(_)),
-    ))
+    if dossier.history.task.state == State::Done && graded.digest.is_some() {
+        host.note("the task is done: this grade stands beside the one that it was delivered with");
+    }
+    let unfit = stage::fit_now(&store, &dossier, seal).err();
+    Ok(view(&graded, &subject, seal, unfit))
 }
 
 /// Whether it could be a patch at all. Nothing is one: it changes nothing.
@@ -176,35 +177,27 @@ fn choose<'a>(
     dossier: &'a Dossier,
     wanted: &Wanted,
 ) -> Result<&'a Held<Manifest>, Error> {
-    let live = dossier
-        .seals
-        .iter()
-        .filter(|seal| !dossier.is_aside(seal.digest()));
-    let approved = |seal: &&Held<Manifest>| {
-        matches!(
-            stage::standing_now(store, dossier, seal),
-            Decision::Approved(_)
+    let id = dossier.id().short();
+    let blocked = matches!(
+        stage::next_now(store, dossier),
+        Next::Blocked(Contradiction::Seals { .. } | Contradiction::Decisions { .. })
+    );
+    if blocked && !wanted.dry_run {
+        return Err(flow::Error::refused(
+            "documents about the hidden tests contradict each other",
+            format!("see `hangar task show {id}`, then `hangar adjudicate`"),
         )
-    };
+        .into());
+    }
     if let Some(version) = wanted.version {
         return numbered(dossier, version);
     }
-    let live: Vec<_> = live.collect();
-    let of_approved = live.iter().rev().find(|seal| approved(seal)).copied();
-    let newest = || live.last().copied().filter(|_| wanted.dry_run);
-    let found = of_approved.or_else(newest);
-    found.ok_or_else(|| {
-        if matches!(stage::next_now(store, dossier), Next::Blocked(_)) {
-            let id = dossier.id().short();
-            return flow::Error::refused(
-                "documents about the hidden tests contradict each other",
-                format!("see `hangar task show {id}`, then `hangar adjudicate`"),
-            )
-            .into();
-        }
+    let mut seals = dossier.seals.iter();
+    let newest = seals.rfind(|seal| !dossier.is_aside(seal.digest()));
+    newest.ok_or_else(|| {
         flow::Error::refused(
-            "no version of the hidden tests is approved",
-            "see `hangar review`; --dry-run may use one that is not approved",
+            "the hidden tests are not there yet",
+            format!("see `hangar task show {id}`"),
         )
         .into()
     })
@@ -248,7 +241,12 @@ fn verdict_why(grade: &Grade, framework: Framework) -> Option<&'static str> {
     }
 }
 
-fn view(graded: &Graded, subject: &Subject, seal: &Held<Manifest>, approved: bool) -> GradeView {
+fn view(
+    graded: &Graded,
+    subject: &Subject,
+    seal: &Held<Manifest>,
+    unfit: Option<Unfit>,
+) -> GradeView {
     let grade = &graded.grade;
     GradeView {
         id: grade.task.clone(),
@@ -262,7 +260,8 @@ fn view(graded: &Graded, subject: &Subject, seal: &Held<Manifest>, approved: boo
         reasons: grade.reasons.clone(),
         version: seal.value().version,
         manifest: grade.manifest,
-        approved,
+        approved: unfit.is_none(),
+        stale: unfit == Some(Unfit::Edited),
         grade: graded.digest,
         patch: grade.subject.patch,
         unchanged: subject.tree == subject.base_tree,

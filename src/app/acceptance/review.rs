@@ -391,7 +391,7 @@ fn card(dossier: &Dossier, seal: &Held<Manifest>, opened: &Opened, beside: Besid
         mandate: task.mandate.clone(),
         version: manifest.version,
         manifest: seal.digest(),
-        stale: manifest.text != task.text_digest(),
+        stale: stage::is_edited(task, seal),
         superseded_by: dossier.superseded_by(seal),
         contradicting: beside.contradicting,
         leaked: leaked(dossier),

@@ -96,7 +96,7 @@ fn row(store: &Store, dossier: &Dossier, seal: &Held<Manifest>) -> SealedRow {
         rejected_by: by(Action::Reject),
         aside: dossier.is_aside(seal.digest()),
         superseded_by: dossier.superseded_by(seal),
-        stale: value.text != dossier.history.task.text_digest(),
+        stale: stage::is_edited(&dossier.history.task, seal),
     }
 }
 

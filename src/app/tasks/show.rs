@@ -335,7 +335,7 @@ fn versions(dossier: &Dossier, settings: &Acceptance, now: Timestamp) -> Vec<Ver
             Decision::Contradicted(_) => DecisionView::Contradicted,
         },
         expired: !stage::expired(dossier, seal.digest(), now).is_empty(),
-        stale: seal.value().text != dossier.history.task.text_digest(),
+        stale: stage::is_edited(&dossier.history.task, seal),
         set_aside: dossier.is_aside(seal.digest()),
         superseded_by: dossier.superseded_by(seal),
         counts: seal.value().counts,

@@ -17,7 +17,8 @@ Examples:
   hangar grade KAN-80 --dry-run --version 2
   hangar grade KAN-80 --require-trust sealed+limits
 
-Exit codes: 0 accepted, 1 not accepted or void, 3 the sandbox holds too little.";
+Exit codes: 0 accepted, 1 not accepted or void, 3 the sandbox holds too little, 4 no version decides:
+none is approved, or the task's text was edited since, or the task has ended.";
 
 /// Grade any patch with the sealed tests of a task
 ///
@@ -45,7 +46,7 @@ pub struct GradeArgs {
     /// plan and policy may ask for more [none, confined, sealed, sealed+limits, isolated]
     #[arg(long, value_name = "LEVEL")]
     pub require_trust: Option<Trust>,
-    /// Record nothing; also a version that is not approved may be used, and is named so
+    /// Record nothing; also a version that does not decide (not approved, of another text) may be used, and is named so
     #[arg(long)]
     pub dry_run: bool,
 }
@@ -102,7 +103,11 @@ fn text(view: &GradeView) -> String {
             "version    {} ({}{})",
             view.version,
             view.manifest.short(),
-            if view.approved { "" } else { ", NOT approved" }
+            match (view.approved, view.stale) {
+                (true, _) => "",
+                (false, true) => ", NOT of the task's text: it was edited since",
+                (false, false) => ", NOT approved",
+            }
         ),
         format!("sandbox    {}", escape::line(&view.provider)),
     ];

@@ -41,6 +41,7 @@ pub(super) fn check(case: &Case<'_>, sheet: &mut Sheet) -> Result<(), Error> {
         }
     }
     let Some(delivery) = case.delivery() else {
+        of_another_text(case, sheet);
         sheet.skip(
             Link,
             format!(
@@ -78,6 +79,21 @@ pub(super) fn check(case: &Case<'_>, sheet: &mut Sheet) -> Result<(), Error> {
     });
     sheet.close(Link, detail);
     Ok(())
+}
+
+/// Before a delivery a text may still be edited, and then no grade of before can be delivered.
+fn of_another_text(case: &Case<'_>, sheet: &mut Sheet) {
+    let dossier = case.dossier;
+    let counts = |held: &&Held<Grade>| held.value().accepted && !dossier.is_aside(held.digest());
+    for held in dossier.grades.iter().filter(counts) {
+        let seal = dossier.seal(held.value().manifest);
+        if seal.is_some_and(|seal| stage::is_edited(&dossier.history.task, seal)) {
+            sheet.note(format!(
+                "{} accepts by tests that were written for another text than the task has: nothing can be delivered by it",
+                place(held)
+            ));
+        }
+    }
 }
 
 /// The delivered patch leaves the plan's protected paths alone, whatever the grade says.

@@ -1,0 +1,79 @@
+//! A task whose text was edited after its hidden tests were approved: no command goes by those tests, and
+//! each says why.
+
+use crate::cli_flow::Place;
+
+const RIGHT: &str = "echo $(($1 - $2))\n";
+const EDITED: &str = "version 1 of the tests was approved, but the task's text was edited since";
+
+/// A task with approved tests and a patch that they accept.
+pub(crate) fn approved() -> Place {
+    let place = Place::new();
+    place.seal();
+    place.approve();
+    place.commit(RIGHT);
+    place
+}
+
+pub(crate) fn retitle(place: &Place, title: &str) {
+    let args = ["task", "edit", "KAN-1", "--title", title];
+    place.json("task-edit", &args, 0);
+}
+
+#[test]
+fn no_command_goes_by_tests_of_another_text() {
+    let place = approved();
+    let criterion = ["-c", "calc.sh 5 3 prints 8"];
+    let edit = [&["task", "edit", "KAN-1"][..], &criterion].concat();
+    place.json("task-edit", &edit, 0);
+    for args in [
+        &["grade", "KAN-1"][..],
+        &["grade", "KAN-1", "--version", "1"],
+    ] {
+        place.refused(args, 4, EDITED);
+        place.refused(args, 4, "put the text back");
+    }
+    place.refused(&["deliver", "KAN-1"], 4, "no accepted result");
+    let task = place.json("task-show", &["task", "show", "KAN-1"], 0);
+    assert!(task.get("grades").is_none(), "{task}");
+    // A dry run shows what they say, and that they decide about nothing.
+    let tried = place.json("grade", &["grade", "KAN-1", "--dry-run"], 0);
+    assert_eq!(
+        (&tried["approved"], &tried["stale"]),
+        (&false.into(), &true.into())
+    );
+    // The control: with the text back, they count again.
+    let back = ["task", "edit", "KAN-1", "-c", "calc.sh 5 3 prints 2"];
+    place.json("task-edit", &back, 0);
+    retitle(&place, "Take away");
+    place.refused(&["grade", "KAN-1"], 4, EDITED);
+    retitle(&place, "Subtract");
+    let graded = place.json("grade", &["grade", "KAN-1"], 0);
+    assert_eq!(graded["approved"], true);
+    place.json("submit", &["submit", "KAN-1"], 0);
+}
+
+#[test]
+fn a_grade_that_accepts_under_another_text_gets_no_yes() {
+    let place = approved();
+    place.json("grade", &["grade", "KAN-1"], 0);
+    retitle(&place, "Take away");
+    let report = place.json("verify", &["verify", "KAN-1"], 1);
+    let notes = report.to_string();
+    assert!(notes.contains("written for another text"), "{report}");
+    place.refused(&["deliver", "KAN-1"], 4, "no accepted result");
+}
+
+#[test]
+fn an_ended_task_takes_no_grade_unless_it_was_delivered() {
+    let place = approved();
+    place.json("task-cancel", &["task", "cancel", "KAN-1"], 0);
+    let args = ["grade", "KAN-1"];
+    place.refused(&args, 4, "the task is failed: no grade of it would count");
+    place.json("grade", &["grade", "KAN-1", "--dry-run"], 0);
+    place.json("task-retry", &["task", "retry", "KAN-1"], 0);
+    place.json("grade", &args, 0);
+    place.json("submit", &["submit", "KAN-1"], 0);
+    // CI grades what was delivered once more.
+    place.json("grade", &args, 0);
+}
