@@ -56,6 +56,8 @@ pub struct Item {
 pub enum ItemKind {
     /// Hidden tests to read, to approve or reject.
     Review,
+    /// Approved hidden tests that were written for another text than the task has now.
+    Edited,
     /// A patch of guarded paths to allow.
     Patch,
     /// An accepted result that is on no branch yet, of a task of yours or one that a machine of yours holds.
@@ -159,6 +161,14 @@ fn of_task(store: &Store, dossier: &Dossier, actor: Option<&Actor>) -> Option<It
             waits.then(|| {
                 let since = since.map_or(last, String::as_str);
                 item(ItemKind::Review, since, format!("hangar review {short}"))
+            })
+        }
+        Next::Write { .. } if task.claim.is_none() => {
+            let stale = stage::edited_since(dossier);
+            let stale = stale.filter(|seal| stage::was_approved(dossier, seal));
+            stale.filter(|_| can(Act::Edit)).map(|_| {
+                let command = format!("hangar task show {short}");
+                item(ItemKind::Edited, last, command)
             })
         }
         Next::AwaitPatchApproval { .. } => can(Act::ApprovePatch).then(|| {

@@ -19,7 +19,9 @@ mod fit;
 mod late;
 mod undecided;
 
-pub use fit::{Unfit, after_edit, edited_since, fit, fit_now, is_edited, takes_grades};
+pub use fit::{
+    Unfit, after_edit, edited_since, fit, fit_now, is_edited, takes_grades, was_approved,
+};
 pub use late::{adjudicated, against, chosen_by, contradictions, contradictions_now, rivals};
 pub use undecided::undecided;
 

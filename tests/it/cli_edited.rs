@@ -77,3 +77,39 @@ fn an_ended_task_takes_no_grade_unless_it_was_delivered() {
     // CI grades what was delivered once more.
     place.json("grade", &args, 0);
 }
+
+#[test]
+fn an_edit_says_what_it_does_to_approved_tests_and_so_does_every_page() {
+    let place = approved();
+    let hangar = |args: &[&str]| place.env.hangar(&place.dir, args);
+    // What changes no text says nothing of tests.
+    let other = ["task", "edit", "KAN-1", "--priority", "2"];
+    let ran = hangar(&other).success();
+    assert!(!ran.stderr.contains("tests"), "{ran}");
+    let edit = ["task", "edit", "KAN-1", "--title", "Take away"];
+    let ran = hangar(&edit).success();
+    for part in [
+        "version 1 of the hidden tests was approved",
+        "put the text back",
+        "counts again",
+    ] {
+        assert!(ran.stderr.contains(part), "{ran}");
+    }
+    let shown = hangar(&["task", "show", "KAN-1"]).success();
+    let since = "approved, but the text was edited since";
+    assert!(shown.stdout.contains(since), "{shown}");
+    assert!(shown.stdout.contains("Next: put the text back"), "{shown}");
+    place.refused(&["submit", "KAN-1"], 4, EDITED);
+    place.refused(&["submit", "KAN-1"], 4, "put the text back");
+    let inbox = place.json("inbox", &["inbox"], 0);
+    assert_eq!(inbox["items"][0]["kind"], "edited", "{inbox}");
+    let card = hangar(&["review", "KAN-1"]).success();
+    assert!(card.stdout.contains("text put back"), "{card}");
+    // The control: with the text back, the tests count, and nothing waits.
+    let edit = ["task", "edit", "KAN-1", "--title", "Subtract"];
+    let back = place.json("task-edit", &edit, 0);
+    assert_eq!((&back["restored"], back.get("stale")), (&1.into(), None));
+    let inbox = place.json("inbox", &["inbox"], 0);
+    assert_eq!(inbox["items"], serde_json::json!([]));
+    place.json("submit", &["submit", "KAN-1"], 0);
+}

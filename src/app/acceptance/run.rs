@@ -6,7 +6,7 @@ use crate::app::{Error, Here, sync};
 use crate::flow;
 use crate::flow::drive::{Agents, Stop, drive};
 use crate::flow::outage::Patience;
-use crate::flow::stage::{self, Next};
+use crate::flow::stage::{self, Next, Unfit};
 use crate::model::authority::{Act, may};
 use crate::model::digest::Digest;
 use crate::model::event::Change;
@@ -241,7 +241,7 @@ fn submit_it(
             )
             .into());
         }
-        other => return Err(not_now(&other, dossier.id()).into()),
+        other => return Err(not_now(&other, &dossier).into()),
     }
     let signer = here.signer(&store, ask)?;
     let person = Identity::of(&store.policy, &signer)?;
@@ -264,8 +264,11 @@ fn submit_it(
 }
 
 /// Why no patch is taken now, and what to do first.
-pub(super) fn not_now(next: &Next, task: &TaskId) -> flow::Error {
-    let id = task.short();
+pub(super) fn not_now(next: &Next, dossier: &Dossier) -> flow::Error {
+    let id = dossier.id().short();
+    if let (Next::Write { .. }, Some(seal)) = (next, stage::edited_since(dossier)) {
+        return Unfit::Edited.error(dossier, seal);
+    }
     let (what, remedy) = match next {
         Next::Enqueue | Next::Write { .. } => (
             "the hidden tests are not there yet",

@@ -144,7 +144,7 @@ fn check_stage(store: &Store, dossier: &Dossier) -> Result<(), Error> {
             )
         }
         next @ (Next::Blocked(_) | Next::RejectTask { .. } | Next::Leaked) => {
-            return Err(not_now(&next, dossier.id()).into());
+            return Err(not_now(&next, dossier).into());
         }
         _ => (
             "the tests of this task are settled, and code is being made against them".to_owned(),

@@ -3,9 +3,11 @@
 use super::draft::numbered;
 use super::new::{base, tags};
 use crate::app::{Error, Here};
+use crate::flow::stage;
 use crate::model::event::{Change, Criterion};
 use crate::model::ids::TaskId;
 use crate::model::task::Task;
+use crate::store::Store;
 use crate::store::identity::Identity;
 use crate::trust::AskPassphrase;
 use schemars::JsonSchema;
@@ -42,6 +44,23 @@ pub struct Edited {
     pub id: TaskId,
     /// Fields that got another value; empty when all had it already.
     pub changed: Vec<String>,
+    /// The sealed version that was written for the text before, so that it does not count now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stale: Option<StaleView>,
+    /// The sealed version that counts again, since the text is back that it was written for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub restored: Option<u32>,
+}
+
+/// A sealed version that was written for another text.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct StaleView {
+    /// Number.
+    pub version: u32,
+    /// Whether somebody approved it.
+    pub approved: bool,
+    /// What helps.
+    pub remedy: String,
 }
 
 /// Gives fields of a task new values. Fields that have the value already are left out; what the
@@ -68,6 +87,7 @@ pub fn edit(
     let new_tags = edits.tags.as_deref().map(tags).transpose()?;
     let signer = here.signer(&store, ask)?;
     let identity = Identity::of(&store.policy, &signer)?;
+    let before = stale(&store, &id)?;
     let mut changed = Vec::new();
     store.change_task(&id, &identity, |history| {
         let task = &history.task;
@@ -92,10 +112,28 @@ pub fn edit(
             vec![change]
         })
     })?;
+    let now = stale(&store, &id)?;
+    let differs = now != before;
     Ok(Edited {
-        id,
         changed: changed.into_iter().map(str::to_owned).collect(),
+        restored: before.filter(|_| now.is_none()).map(|one| one.version),
+        stale: now.filter(|_| differs),
+        id,
     })
+}
+
+/// The newest sealed version, where it was written for another text than the task has.
+fn stale(store: &Store, id: &TaskId) -> Result<Option<StaleView>, Error> {
+    let dossier = store.dossier(id)?;
+    let seal = stage::edited_since(&dossier);
+    Ok(seal.map(|seal| {
+        let version = seal.value().version;
+        StaleView {
+            version,
+            approved: stage::was_approved(&dossier, seal),
+            remedy: stage::after_edit(id.short(), version),
+        }
+    }))
 }
 
 fn differs<T: Clone + PartialEq>(new: Option<&T>, old: &T) -> Option<T> {

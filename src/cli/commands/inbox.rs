@@ -7,7 +7,7 @@ use clap::Args;
 
 /// Show what waits for you
 ///
-/// Tests to review, patches to allow, accepted results that are on no branch yet, contradictions to
+/// Tests to review, approved tests whose task was edited since, patches to allow, accepted results that are on no branch yet, contradictions to
 /// settle, policy versions to sign, rival ones to choose from, agent programs of this machine that are
 /// not logged in, and tasks of yours that ended without an accepted result (`hangar task retry` or `hangar task archive` takes
 /// one from here). Newest first, each with the command that answers it. Asks the remote for news
@@ -68,6 +68,7 @@ fn table(inbox: &Inbox) -> Table {
 const fn word(item: &Item) -> &'static str {
     match item.kind {
         ItemKind::Review => "review",
+        ItemKind::Edited => "edited",
         ItemKind::Patch => "patch",
         ItemKind::Deliver => "deliver",
         ItemKind::Contradiction => "contradiction",

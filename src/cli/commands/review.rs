@@ -474,9 +474,16 @@ fn decisions(card: &Card, all_shown: bool) -> Vec<String> {
         out.push("The task is over: there is nothing left to decide.".into());
         return out;
     }
-    if card.stale || card.leaked.contains(&card.version) {
+    let leaked = card.leaked.contains(&card.version);
+    if card.stale || leaked {
         let run = command(format!("hangar run {id}"));
         out.push(format!("Then:            {run}  (writes the next version)"));
+        if !leaked {
+            let edit = command(format!("hangar task edit {id}"));
+            out.push(format!(
+                "or:              {edit}  (with the text put back, this version counts again)"
+            ));
+        }
         return out;
     }
     out.push(format!(

@@ -93,7 +93,7 @@ pub fn takes_grades(task: &Task) -> Result<(), Error> {
 }
 
 /// Whether somebody approved it, whatever came after.
-fn is_approved(dossier: &Dossier, seal: &Held<Manifest>) -> bool {
+pub fn was_approved(dossier: &Dossier, seal: &Held<Manifest>) -> bool {
     let mut approvals = dossier.decisions_on(seal.digest(), Action::Approve);
     approvals.next().is_some()
 }
@@ -107,7 +107,7 @@ impl Unfit {
             Self::Superseded(newer) => {
                 format!("version {newer} of the tests was sealed after version {version}")
             }
-            Self::Edited if is_approved(dossier, seal) => format!(
+            Self::Edited if was_approved(dossier, seal) => format!(
                 "version {version} of the tests was approved, but the task's text was edited since"
             ),
             Self::Edited => format!(

@@ -1,7 +1,7 @@
 //! `hangar task edit`
 
 use super::input::TextArgs;
-use crate::app::tasks::edit::{Edits, current, edit};
+use crate::app::tasks::edit::{Edited, Edits, current, edit};
 use crate::cli::args::TaskArg;
 use crate::cli::{CliError, ExitStatus, context::Context};
 use crate::ui::Printer;
@@ -16,7 +16,8 @@ Examples:
 ///
 /// A draft can be changed freely. Once it is queued, only priority and tags; once it is worked on,
 /// only the priority. Title, mandate and criteria of a test-first task can be changed again while
-/// its tests wait for approval: then they are written anew.
+/// its tests wait for approval or are approved and not used yet. Tests are for one text alone: they
+/// count again where it is put back, and are written anew where it is not.
 ///
 /// Without options on a terminal, $EDITOR opens with title, mandate and criteria.
 #[derive(Debug, Args)]
@@ -78,7 +79,28 @@ pub(super) fn run(context: &Context, args: EditArgs) -> Result<ExitStatus, CliEr
         let (id, fields) = (edited.id.short(), edited.changed.join(", "));
         context.printer.notice(format!("changed {fields} of {id}"));
     }
+    tell_tests(context, &edited);
     Ok(ExitStatus::Done)
+}
+
+/// What the edit did to hidden tests: a person may not know that they are for one text alone.
+fn tell_tests(context: &Context, edited: &Edited) {
+    if let Some(stale) = &edited.stale {
+        let approved = if stale.approved {
+            "was approved, and was written"
+        } else {
+            "was written"
+        };
+        context.printer.warn(format!(
+            "version {} of the hidden tests {approved} for the text before, so it does not count now; {}",
+            stale.version, stale.remedy
+        ));
+    }
+    if let Some(version) = edited.restored {
+        context.printer.notice(format!(
+            "this is the text that version {version} of the hidden tests was written for: it counts again"
+        ));
+    }
 }
 
 fn of_options(context: &Context, args: EditArgs) -> Result<Edits, CliError> {

@@ -87,7 +87,10 @@ fn text(view: &TaskView) -> String {
     for entry in &view.timeline {
         line(entry, names, &mut out);
     }
-    if let Some(command) = next_command(view) {
+    if let Some(words) = after_edit(view) {
+        out.push(String::new());
+        out.push(format!("Next: {words}"));
+    } else if let Some(command) = next_command(view) {
         out.push(String::new());
         out.push(format!("Next: {}", paint(Label::Command, command)));
     }
@@ -197,6 +200,16 @@ fn version(version: &VersionView) -> String {
     )
 }
 
+const APPROVED_BEFORE: &str = "approved, but the text was edited since";
+
+/// What helps where approved tests are for another text.
+fn after_edit(view: &TaskView) -> Option<String> {
+    let stale = view.versions.iter().rfind(|one| !one.set_aside)?;
+    let waits = view.next == NextStep::Write && stale.stale;
+    (waits && stale.decision == DecisionView::Approved)
+        .then(|| crate::flow::stage::after_edit(view.id.short(), stale.version))
+}
+
 /// What became of a version.
 fn standing(version: &VersionView) -> String {
     let newer = version.superseded_by;
@@ -210,6 +223,7 @@ fn standing(version: &VersionView) -> String {
         },
         DecisionView::Approved => match newer {
             Some(newer) => return paint(Label::Dim, format!("approved, superseded by v{newer}")),
+            None if version.stale => (APPROVED_BEFORE, Label::Attention),
             None => ("approved", Label::Good),
         },
         DecisionView::Rejected => ("rejected", Label::Bad),
