@@ -113,3 +113,26 @@ fn an_edit_says_what_it_does_to_approved_tests_and_so_does_every_page() {
     assert_eq!(inbox["items"], serde_json::json!([]));
     place.json("submit", &["submit", "KAN-1"], 0);
 }
+
+#[test]
+fn what_was_done_in_one_second_is_told_in_its_order() {
+    let place = Place::new();
+    place.seal();
+    let card = place.json("review", &["review", "KAN-1", "--tests"], 0);
+    let digest = card["manifest"].as_str().unwrap();
+    let now = [("HANGAR_NOW", "2026-03-04T05:06:07Z")];
+    for args in [
+        &["approve", "KAN-1", "--digest", digest][..],
+        &["task", "edit", "KAN-1", "--title", "Take away"],
+        &["task", "cancel", "KAN-1"],
+    ] {
+        place.env.hangar_with(&place.dir, args, &now, "").success();
+    }
+    let task = place.json("task-show", &["task", "show", "KAN-1"], 0);
+    let told = task["timeline"].as_array().unwrap().iter();
+    let told: Vec<_> = told.map(|one| one["what"].as_str().unwrap()).collect();
+    assert_eq!(
+        told[told.len() - 3..],
+        ["approved version 1", "edited title", "cancelled"]
+    );
+}

@@ -8,14 +8,16 @@ use crate::model::digest::Digest;
 use crate::model::event::Change;
 use crate::model::manifest::Writer;
 use crate::model::run::{Kind, Run, RunRole};
+use crate::model::task::Sight;
 use crate::store::dossier::{Dossier, Held};
+use crate::store::tasks;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
 /// Sorts entries, which come as events in causal order, then the other documents by kind.
 pub(super) fn by_cause(dossier: &Dossier, entries: Vec<Entry>) -> Vec<Entry> {
     let causes = causes(dossier);
-    let order = sorted(&entries, &causes, &claims(dossier));
+    let order = sorted(&entries, &causes, &ranks(dossier));
     let mut entries: Vec<Option<Entry>> = entries.into_iter().map(Some).collect();
     let taken = order.into_iter().filter_map(|index| entries[index].take());
     let mut out: Vec<Entry> = taken.collect();
@@ -38,6 +40,7 @@ fn causes(dossier: &Dossier) -> Causes {
         let named = value.change.iter().flat_map(named);
         add(record.event.digest(), &mut named.into_iter());
     }
+    let texts = texts(dossier);
     // Every document names the task, and the task is its first event.
     let first = dossier.history.records.first();
     let first = || first.map(|record| record.event.digest()).into_iter();
@@ -47,7 +50,9 @@ fn causes(dossier: &Dossier) -> Causes {
             Writer::Agent { run, .. } => Some(*run),
             Writer::Person { .. } => None,
         };
-        add(seal.digest(), &mut first().chain(value.previous).chain(run));
+        let text = text_began(&texts, value.text);
+        let mut rests_on = first().chain(value.previous).chain(run).chain(text);
+        add(seal.digest(), &mut rests_on);
     }
     for reseal in &dossier.reseals {
         add(reseal.digest(), &mut [reseal.value().manifest].into_iter());
@@ -87,6 +92,24 @@ fn causes(dossier: &Dossier) -> Causes {
         before = Some(held.digest());
     }
     causes
+}
+
+/// The digest of the task's text after each event.
+fn texts(dossier: &Dossier) -> Vec<(Digest, Digest)> {
+    let mut texts = Vec::new();
+    let records = &dossier.history.records;
+    tasks::refold(&dossier.history, &mut |at, sight, task| {
+        if sight == Sight::Own {
+            texts.push((task.text_digest(), records[at].event.digest()));
+        }
+    });
+    texts
+}
+
+/// The event by which the task first had this text: no test is written for it before.
+fn text_began(texts: &[(Digest, Digest)], text: Digest) -> Option<Digest> {
+    let mut texts = texts.iter();
+    texts.find(|(one, _)| *one == text).map(|(_, event)| *event)
 }
 
 /// What a run begins on besides what it names: the use of the approvals, for an implementer; for a
@@ -136,18 +159,45 @@ fn named(change: &Change) -> Vec<Digest> {
     }
 }
 
-/// The events by which somebody takes the task: they name nothing of what they take it for.
-fn claims(dossier: &Dossier) -> BTreeSet<Digest> {
-    let takes = |change: &Change| matches!(change, Change::Claim { .. });
-    let records = dossier.history.records.iter();
-    let records = records.filter(|record| record.event.value().change.iter().any(takes));
-    records.map(|record| record.event.digest()).collect()
+/// Which of one second comes first, where nothing else says it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Rank {
+    /// An event: those that tell of a document name it.
+    Event,
+    /// A decision.
+    Decision,
+    /// Somebody takes the task: it names nothing of what it is taken for, and follows the decision that the
+    /// task waited for.
+    Claim,
+    /// What is made under a claim.
+    Made,
+    /// An edit or an end. It names nothing either, and nothing is decided, made or graded for a text that was
+    /// replaced, or a task that has ended.
+    Closing,
 }
 
-/// Indexes of entries. Of those whose causes are told, the earliest comes first. In the same second an
-/// event does, for the events that tell of a document name it; a claim comes after the decision that
-/// the task waited for, and before what is made under it.
-fn sorted(entries: &[Entry], causes: &Causes, claims: &BTreeSet<Digest>) -> Vec<usize> {
+/// The ranks of events that are not simply events.
+fn ranks(dossier: &Dossier) -> BTreeMap<Digest, Rank> {
+    let rank = |change: &Change| match change {
+        Change::Claim { .. } => Some(Rank::Claim),
+        Change::Edit { .. }
+        | Change::Fail { .. }
+        | Change::Reject { .. }
+        | Change::Cancel { .. }
+        | Change::Delete => Some(Rank::Closing),
+        _ => None,
+    };
+    let records = dossier.history.records.iter();
+    let ranked = records.filter_map(|record| {
+        let ranks = record.event.value().change.iter().filter_map(rank);
+        Some((record.event.digest(), ranks.max()?))
+    });
+    ranked.collect()
+}
+
+/// Indexes of entries. Of those whose causes are told, the earliest comes first, and in the same second
+/// the one with the lowest [`Rank`].
+fn sorted(entries: &[Entry], causes: &Causes, ranks: &BTreeMap<Digest, Rank>) -> Vec<usize> {
     let index: BTreeMap<Digest, usize> = entries
         .iter()
         .enumerate()
@@ -163,10 +213,9 @@ fn sorted(entries: &[Entry], causes: &Causes, claims: &BTreeSet<Digest>) -> Vec<
         }
     }
     let rank = |entry: &Entry| match entry.kind.as_str() {
-        "event" if claims.contains(&entry.digest) => 2,
-        "event" => 0,
-        "approval" => 1,
-        _ => 3,
+        "event" => ranks.get(&entry.digest).copied().unwrap_or(Rank::Event),
+        "approval" => Rank::Decision,
+        _ => Rank::Made,
     };
     let key = |at: usize| Reverse((entries[at].at.as_str(), rank(&entries[at]), at));
     let ready = (0..entries.len()).filter(|at| open[*at] == 0);
@@ -210,11 +259,13 @@ mod tests {
             let on = Digest::of(on.as_bytes());
             all.entry(Digest::of(of.as_bytes())).or_default().insert(on);
         }
-        let claims = entries
-            .iter()
-            .filter(|entry| entry.what.starts_with("claim"));
-        let claims = claims.map(|entry| entry.digest).collect();
-        let names = sorted(entries, &all, &claims).into_iter();
+        let rank = |entry: &Entry| match entry.what.as_str() {
+            what if what.starts_with("claim") => Some((entry.digest, Rank::Claim)),
+            "edited" | "cancelled" | "failed" => Some((entry.digest, Rank::Closing)),
+            _ => None,
+        };
+        let ranks = entries.iter().filter_map(rank).collect();
+        let names = sorted(entries, &all, &ranks).into_iter();
         let names: Vec<_> = names.map(|at| entries[at].what.as_str()).collect();
         names.join(" ")
     }
@@ -257,6 +308,36 @@ mod tests {
             ("run", "approved"),
         ];
         assert_eq!(told(&all, &causes), "claim1 v1 waits approved claim2 run");
+    }
+
+    #[test]
+    fn an_edit_and_an_end_follow_what_was_decided_and_made_in_their_second() {
+        let at = "2026-01-01T00:00:05Z";
+        let all = [
+            entry("event", at, "created"),
+            entry("event", at, "edited"),
+            entry("event", at, "cancelled"),
+            entry("manifest", at, "v1"),
+            entry("approval", at, "approved"),
+        ];
+        let causes = [
+            ("edited", "created"),
+            ("cancelled", "edited"),
+            ("v1", "created"),
+            ("approved", "v1"),
+        ];
+        assert_eq!(told(&all, &causes), "created v1 approved edited cancelled");
+        // Tests of the new text follow the edit.
+        let causes = [&causes[..], &[("v1", "edited")]].concat();
+        assert_eq!(told(&all, &causes), "created edited v1 approved cancelled");
+        let all = [
+            entry("event", at, "created"),
+            entry("event", at, "failed"),
+            entry("run", at, "run"),
+            entry("grade", at, "grade"),
+        ];
+        let causes = [("failed", "created"), ("run", "created"), ("grade", "run")];
+        assert_eq!(told(&all, &causes), "created run grade failed");
     }
 
     #[test]
