@@ -220,15 +220,18 @@ impl Repository {
         String::from_utf8(value.to_vec()).ok()
     }
 
-    /// Whether the work tree holds something that the last commit does not: changed, staged or new
+    /// How many paths of the work tree the last commit does not hold as they are: changed, staged or new
     /// files. Uses the user's own configuration, since their filters decide what "changed" means.
-    pub fn is_dirty(&self) -> Result<bool, Error> {
+    pub fn uncommitted(&self) -> Result<usize, Error> {
         let dir = self.work_tree().ok_or(Error::NoWorkTree)?;
         let out = Git::with_user_config()
             .dir(dir)
             .args(["status", "--porcelain", "--ignore-submodules=none"])
             .run()?;
-        Ok(!out.is_empty())
+        Ok(out
+            .split(|byte| *byte == b'\n')
+            .filter(|line| !line.is_empty())
+            .count())
     }
 }
 

@@ -108,6 +108,42 @@ fn a_grade_alone_delivers_nothing_and_says_what_does() {
 }
 
 #[test]
+fn what_the_patch_leaves_out_and_takes_in_is_said() {
+    let place = Place::new();
+    place.seal();
+    place.approve();
+    place.commit(RIGHT);
+    let out = "the work tree has changes that are not in the patch";
+    let graded = ran(&place, &["grade", "KAN-1"]).success();
+    assert!(!graded.stderr.contains("the patch"), "{graded}");
+    let new = place.dir.join("new.txt");
+    write(&new, "not added\n");
+    write(&place.dir.join("calc.sh"), WRONG);
+    let graded = ran(&place, &["grade", "KAN-1"]).success();
+    assert!(
+        graded.stderr.contains(&format!("{out} (2 paths)")),
+        "{graded}"
+    );
+    // Of another revision the work tree says nothing.
+    let graded = ran(&place, &["grade", "KAN-1", "--rev", "HEAD~1"]).exits(1);
+    assert!(!graded.stderr.contains(out), "{graded}");
+    place.commit("echo $(( $1 - $2 ))\n");
+    place.env.git(
+        &place.dir,
+        &["commit", "-q", "--allow-empty", "-m", "main moved on"],
+    );
+    let submitted = ran(&place, &["submit", "KAN-1"]).success();
+    assert!(
+        submitted.stderr.contains(&format!("{out} (1 path)")),
+        "{submitted}"
+    );
+    assert!(
+        submitted.stderr.contains("takes in 3 commits"),
+        "{submitted}"
+    );
+}
+
+#[test]
 fn a_retried_task_shows_no_grade_that_was_set_aside() {
     let place = Place::new();
     let id = id(&place);

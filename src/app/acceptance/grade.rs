@@ -2,6 +2,7 @@
 
 use super::machine::{Watch, host};
 use super::pick::numbered;
+use super::taken_in;
 use crate::app::{Error, Here};
 use crate::flow;
 use crate::flow::stage::{self, Contradiction, Next, Unfit};
@@ -128,8 +129,13 @@ pub fn grade(here: &Here, wanted: &Wanted, watch: &Watch<'_>) -> Result<GradeVie
     }
     let seal = choose(&store, &dossier, wanted)?;
     let base = dossier.history.task.base;
+    let mut of_commit = None;
     let subject = match &wanted.patch {
-        Patch::Revision(rev) => subject_of_commit(&store, base, store.repo.resolve(rev)?)?,
+        Patch::Revision(rev) => {
+            let commit = store.repo.resolve(rev)?;
+            of_commit = Some(commit);
+            subject_of_commit(&store, base, commit)?
+        }
         Patch::Text(text) => {
             let tree = store.repo.read_commit(base)?.tree;
             Subject::new(&store.repo, base, store.repo.apply_patch(tree, text)?.tree)?
@@ -142,6 +148,9 @@ pub fn grade(here: &Here, wanted: &Wanted, watch: &Watch<'_>) -> Result<GradeVie
         wanted.provider.as_deref(),
         wanted.require,
     )?;
+    if let Some(commit) = of_commit {
+        taken_in::tell(&host, &store, base, commit);
+    }
     // A patch that was recorded as a run is graded as that run's.
     let run = dossier.runs.iter().rfind(|held| {
         let same = |result: &crate::model::run::RunResult| {

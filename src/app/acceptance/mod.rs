@@ -14,4 +14,5 @@ pub mod run;
 pub mod seal;
 pub mod sealed;
 mod seen;
+mod taken_in;
 pub mod transcript;

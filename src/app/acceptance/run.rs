@@ -2,6 +2,7 @@
 
 use super::contradicting::{self, Contradicting};
 use super::machine::{Watch, host};
+use super::taken_in;
 use crate::app::{Error, Here, sync};
 use crate::flow;
 use crate::flow::drive::{Agents, Stop, drive};
@@ -258,6 +259,8 @@ fn submit_it(
     let host = host(here, &store, watch, None, None)?;
     enqueue(here, &store, &dossier, ask)?;
     let subject = subject()?;
+    let commit = store.repo.resolve(rev)?;
+    taken_in::tell(&host, &store, dossier.history.task.base, commit);
     let id = dossier.id().clone();
     let stop = flow::drive::submit(&host, &store, &id, &person, &subject)?;
     view(&store, &id, stop)

@@ -37,7 +37,7 @@ fn a_subfolder_a_linked_work_tree_and_a_bare_repository_share_their_state() {
     assert_eq!(bare.read_ref(name).unwrap(), Some(commit));
     bare.update_ref("refs/hangar/c", None.into(), Some(commit), "")
         .unwrap();
-    assert!(matches!(bare.is_dirty(), Err(Error::NoWorkTree)));
+    assert!(matches!(bare.uncommitted(), Err(Error::NoWorkTree)));
 }
 
 #[test]
@@ -141,9 +141,9 @@ fn configuration_and_dirt_are_seen() {
         Some("/keys/id")
     );
     assert_eq!(repository.config_value("no.such"), None);
-    assert!(!repository.is_dirty().unwrap());
+    assert_eq!(repository.uncommitted().unwrap(), 0);
     sample.put("b", "new");
-    assert!(repository.is_dirty().unwrap());
+    assert_eq!(repository.uncommitted().unwrap(), 1);
 }
 
 #[test]
