@@ -74,10 +74,31 @@ pub(super) fn unlanded(store: &Store, remote: &str, base: ObjectId) -> Option<St
     ))
 }
 
+/// Where a revision may have left a branch: its tip as the remote last showed it, and the one here. Without a
+/// name: of the default branch, each side by the first name that it has.
+pub(super) fn grounds(store: &Store, remote: &str, branch: Option<&str>) -> Vec<ObjectId> {
+    let tip = |name: &String| store.repo.resolve(name).ok();
+    let (here, there): (Vec<_>, Vec<_>) = names_of(&store.repo, remote, branch)
+        .into_iter()
+        .partition(|name| name.starts_with("refs/heads/"));
+    let sides = [there, here].into_iter();
+    sides
+        .filter_map(|names| names.iter().find_map(tip))
+        .collect()
+}
+
 /// Tips of a branch, as the remote last showed it, then here. Without a name: the default branch.
 pub(super) fn branch_tips(store: &Store, remote: &str, branch: Option<&str>) -> Vec<ObjectId> {
-    let repo = &store.repo;
-    let names: Vec<String> = match branch {
+    let names = names_of(&store.repo, remote, branch);
+    // A name that is not there, or is not well formed, is no tip.
+    let tips = names
+        .iter()
+        .filter_map(|name| store.repo.resolve(name).ok());
+    tips.collect()
+}
+
+fn names_of(repo: &Repository, remote: &str, branch: Option<&str>) -> Vec<String> {
+    match branch {
         Some(branch) => {
             let branch = branch.strip_prefix("refs/heads/").unwrap_or(branch);
             vec![
@@ -86,10 +107,7 @@ pub(super) fn branch_tips(store: &Store, remote: &str, branch: Option<&str>) -> 
             ]
         }
         None => default_names(repo, remote),
-    };
-    // A name that is not there, or is not well formed, is no tip.
-    let tips = names.iter().filter_map(|name| repo.resolve(name).ok());
-    tips.collect()
+    }
 }
 
 fn default_names(repo: &Repository, remote: &str) -> Vec<String> {

@@ -376,7 +376,7 @@ fn revision(
 ) -> Result<(), Error> {
     let remote = landed::remote(here, store);
     let mut found = verify::revision(store, commit, &|branch| {
-        landed::branch_tips(store, &remote, branch)
+        landed::grounds(store, &remote, branch)
     })?;
     if let Some(task) = &found.task
         && store.head(&store.layout.task(task))?.is_some()

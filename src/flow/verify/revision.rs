@@ -5,7 +5,7 @@
 //! are read one by one until the patch is known to one of them.
 
 use super::trees::Trees;
-use super::{Error, Fault, LinkName, soften, trailers};
+use super::{Error, Fault, LinkName, Unread, soften, trailers};
 use crate::flow::delivery::{MANIFEST_TRAILER, SUITE_TRAILER, TASK_TRAILER, trailer};
 use crate::git::TreeFiles;
 use crate::model::digest::Digest;
@@ -75,17 +75,52 @@ pub fn revision(
     commit: ObjectId,
     upstream: &Upstream<'_>,
 ) -> Result<RevisionAnswer, Error> {
-    let look = match Look::new(store, commit, upstream) {
-        // Nobody can tell here, which is no answer.
-        Err(Error::Git(error) | Error::Store(store::Error::Git(error))) if error.is_left_out() => {
-            return Err(error.into());
-        }
-        look => soften(look)?,
-    };
-    let look = match look {
-        Ok(look) => look,
+    let mut trees = Trees::new(&store.repo);
+    let begun = readable(begin(store, &mut trees, commit, upstream))?;
+    let (suites, points) = match begun {
+        Ok(begun) => begun,
         Err(reason) => return Ok(no(commit, None, reason.text)),
     };
+    let mut first = None;
+    for point in points {
+        let look = readable(Look::new(store, &mut trees, commit, &suites, point))?;
+        let answer = match look {
+            Ok(look) => known(store, look)?,
+            Err(reason) => no(commit, None, reason.text),
+        };
+        if answer.answer != Sameness::No {
+            return Ok(answer);
+        }
+        first = first.or(Some(answer));
+    }
+    Ok(first.unwrap_or_else(|| no(commit, None, "there is nothing to compare it with".into())))
+}
+
+/// [`soften`], but what this clone leaves out stays an error: nobody can tell here, which is no answer.
+fn readable<T>(result: Result<T, Error>) -> Result<Result<T, Unread>, Error> {
+    match result {
+        Err(Error::Git(error) | Error::Store(store::Error::Git(error))) if error.is_left_out() => {
+            Err(error.into())
+        }
+        result => soften(result),
+    }
+}
+
+/// What a revision is without published suites, and the points that its patch may be taken against.
+fn begin(
+    store: &Store,
+    trees: &mut Trees<'_>,
+    commit: ObjectId,
+    upstream: &Upstream<'_>,
+) -> Result<(Suites, Vec<Option<ObjectId>>), Error> {
+    let suites = without_suites(store, trees, commit)?;
+    let points = compared_with(store, suites.code, upstream)?;
+    Ok((suites, points))
+}
+
+/// Whether a task knows the revision, as it is from one point on.
+fn known(store: &Store, look: Look) -> Result<RevisionAnswer, Error> {
+    let commit = look.commit;
     let mut nearest: Option<RevisionAnswer> = None;
     let claimed = look.claimed(store)?;
     for id in &claimed {
@@ -148,14 +183,14 @@ struct Look {
 }
 
 impl Look {
-    fn new(store: &Store, commit: ObjectId, upstream: &Upstream<'_>) -> Result<Self, Error> {
-        let mut trees = Trees::new(&store.repo);
-        let Suites {
-            code,
-            left_out,
-            faults: suite_faults,
-        } = without_suites(store, &mut trees, commit)?;
-        let against = compared_with(store, code, upstream)?;
+    fn new(
+        store: &Store,
+        trees: &mut Trees<'_>,
+        commit: ObjectId,
+        suites: &Suites,
+        against: Option<ObjectId>,
+    ) -> Result<Self, Error> {
+        let code = suites.code;
         let tree = store.repo.read_commit(code)?.tree;
         let files = trees.files(tree)?;
         let before = match against {
@@ -166,8 +201,8 @@ impl Look {
         Ok(Self {
             commit,
             code,
-            left_out,
-            suite_faults,
+            left_out: suites.left_out.clone(),
+            suite_faults: suites.faults.clone(),
             against,
             tree,
             files,
@@ -386,14 +421,15 @@ fn own_patch(
     Ok(Some(patch_id(&before.listing, &after.listing)))
 }
 
-/// What the revision's patch is taken against: where it left the branch that it was cut from; where
-/// that branch holds it already, its first parent. Of a merge that goes on from a commit of the
-/// branch (what a merge button makes) it is that commit, whichever tip of the branch holds it.
+/// What the revision's patch may be taken against: where it left the branch that it was cut from, as the
+/// remote last showed that branch, and as it is here, where somebody may have commits that are not pushed
+/// yet; where the branch holds it already, its first parent. Of a merge that goes on from a commit of the
+/// branch (what a merge button makes) it is that commit, whichever tip of the branch holds it. At least one.
 fn compared_with(
     store: &Store,
     commit: ObjectId,
     upstream: &Upstream<'_>,
-) -> Result<Option<ObjectId>, Error> {
+) -> Result<Vec<Option<ObjectId>>, Error> {
     let own = store.repo.read_commit(commit)?;
     // A merge's message names no task, the message of what it merges does.
     let mut messages = vec![own.message.clone()];
@@ -410,20 +446,32 @@ fn compared_with(
     let branch = task
         .map(|task| task.base_branch)
         .filter(|name| !name.is_empty());
-    let mut tips = branch.map_or_else(Vec::new, |name| upstream(Some(&name)));
-    tips.extend(upstream(None));
+    // Another branch is asked only where that one is not here: its commits are not the task's ground.
+    let tips = [
+        branch.map_or_else(Vec::new, |name| upstream(Some(&name))),
+        upstream(None),
+    ];
     if let [first, _] = own.parents[..] {
-        for tip in &tips {
+        for tip in tips.iter().flatten() {
             if store.repo.merge_base(first, *tip)? == Some(first) {
-                return Ok(Some(first));
+                return Ok(vec![Some(first)]);
             }
         }
     }
-    for tip in tips {
-        if let Some(base) = store.repo.merge_base(commit, tip)? {
-            let first = own.parents.first().copied();
-            return Ok(if base == commit { first } else { Some(base) });
+    let first = own.parents.first().copied();
+    for tips in tips {
+        let mut points = Vec::new();
+        for tip in tips {
+            if let Some(base) = store.repo.merge_base(commit, tip)? {
+                let point = if base == commit { first } else { Some(base) };
+                if !points.contains(&point) {
+                    points.push(point);
+                }
+            }
+        }
+        if !points.is_empty() {
+            return Ok(points);
         }
     }
-    Ok(own.parents.first().copied())
+    Ok(vec![first])
 }

@@ -171,6 +171,39 @@ fn the_same_patch_on_another_base_is_rebased() {
     assert_eq!(answer_of(&answer), "no");
 }
 
+/// Somebody has the default branch here ahead of what the remote last showed of it, or behind.
+#[test]
+fn a_rebased_patch_is_known_from_the_branch_here_and_from_the_remote_s() {
+    let forged = Forged::honest();
+    let message = forged.git(&["log", "-1", "--format=%B", "hangar/KAN-80"]);
+    let before = forged.git(&["rev-parse", "main"]);
+    let shown = |tip: &str| {
+        forged.git(&["update-ref", "refs/remotes/origin/main", tip.trim()]);
+    };
+    forged.git(&["remote", "add", "origin", "https://example.invalid/r"]);
+    commit(
+        &forged,
+        "ahead",
+        "main",
+        &[("other.txt", "x\n")],
+        "other work",
+    );
+    forged.git(&["reset", "-q", "--hard", "ahead"]);
+    commit(&forged, "topic", "main", &[("calc.sh", GOOD)], &message);
+    let here = forged.git(&["rev-parse", "main"]);
+    for (remote, local) in [(&before, &here), (&here, &before), (&here, &here)] {
+        shown(remote);
+        forged.git(&["reset", "-q", "--hard", local.trim()]);
+        let answer = forged.verify(&["--offline", "topic"]);
+        assert_eq!(answer_of(&answer), "rebased", "{}", answer.text);
+    }
+    // From neither, other work is in the patch.
+    shown(&before);
+    forged.git(&["reset", "-q", "--hard", before.trim()]);
+    let answer = forged.verify(&["--offline", "topic"]);
+    assert_eq!(answer_of(&answer), "no", "{}", answer.text);
+}
+
 /// What a merge button makes, in a clone whose main branch is ahead of what the remote last showed.
 #[test]
 fn a_merge_of_the_delivered_branch_is_rebased_and_an_evil_merge_is_not() {
