@@ -4,8 +4,10 @@ use crate::base::process;
 use std::io::{self, Write as _};
 use std::path::Path;
 
-/// Longest text that is read back, in bytes.
-const MAX_TEXT: u64 = 1 << 20;
+/// Longest text of a task, in bytes.
+const MAX_TEXT: usize = 1 << 20;
+/// Most that is kept of what an editor saved and that is longer.
+const MAX_KEPT: u64 = 64 << 20;
 
 /// What an editor needs of the user's session.
 const INHERITED: &[&str] = &[
@@ -48,6 +50,20 @@ pub enum EditorError {
         #[source]
         source: io::Error,
     },
+    /// Nothing of this name can be started.
+    #[error("the editor `{editor}` is not there, or can't be started")]
+    Absent {
+        /// The editor.
+        editor: String,
+    },
+    /// What was saved is no text of a task.
+    #[error("what the editor saved {why}")]
+    NotText {
+        /// What it is instead.
+        why: &'static str,
+        /// Its bytes, so that nothing typed is lost.
+        saved: Vec<u8>,
+    },
     /// It ended with an error, so its text does not count.
     #[error("the editor `{editor}` ended with an error; nothing was taken over")]
     Failed {
@@ -57,12 +73,12 @@ pub enum EditorError {
 }
 
 /// Keeps a text that could not be used, so that nothing typed is lost. Returns the file.
-pub fn keep(text: &str, ending: &str) -> io::Result<std::path::PathBuf> {
+pub fn keep(text: &[u8], ending: &str) -> io::Result<std::path::PathBuf> {
     let mut file = tempfile::Builder::new()
         .prefix("hangar-task-")
         .suffix(ending)
         .tempfile()?;
-    file.write_all(text.as_bytes())?;
+    file.write_all(text)?;
     let (_, path) = file.keep()?;
     Ok(path)
 }
@@ -101,10 +117,44 @@ pub fn edit(text: &str, ending: &str) -> Result<String, EditorError> {
         }
     }
     let status = command.status().map_err(io)?;
+    // What the shell answers for a command that it does not find, or may not start.
+    if matches!(status.code(), Some(126 | 127)) {
+        return Err(EditorError::Absent { editor });
+    }
     if !status.success() {
         return Err(EditorError::Failed { editor });
     }
     // Opened by name: many editors write a new file and rename it over the old one.
     let saved = std::fs::File::open(file.path()).map_err(io)?;
-    io::read_to_string(io::Read::take(saved, MAX_TEXT)).map_err(io)
+    let mut bytes = Vec::new();
+    io::Read::read_to_end(&mut io::Read::take(saved, MAX_KEPT), &mut bytes).map_err(io)?;
+    text_of(bytes)
+}
+
+/// The text that was saved, whole or not at all.
+fn text_of(saved: Vec<u8>) -> Result<String, EditorError> {
+    if saved.len() > MAX_TEXT {
+        let why = "is longer than a task's text may be (1 MiB)";
+        return Err(EditorError::NotText { why, saved });
+    }
+    String::from_utf8(saved).map_err(|error| EditorError::NotText {
+        why: "is not UTF-8 text",
+        saved: error.into_bytes(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_text_comes_back_whole() {
+        assert_eq!(text_of("ä\n".into()).unwrap(), "ä\n");
+        for bytes in [b"caf\xe9\n".to_vec(), vec![b'a'; MAX_TEXT + 1]] {
+            match text_of(bytes.clone()) {
+                Err(EditorError::NotText { saved, .. }) => assert_eq!(saved, bytes),
+                other => panic!("{other:?}"),
+            }
+        }
+    }
 }

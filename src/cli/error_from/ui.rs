@@ -16,6 +16,9 @@ impl From<EditorError> for CliError {
         match error {
             EditorError::None => Self::of(ExitStatus::Missing, error)
                 .hint("set EDITOR, or give the text on the command line"),
+            EditorError::Absent { .. } => Self::of(ExitStatus::Missing, error)
+                .hint("set EDITOR to one that is installed, or give the text on the command line"),
+            EditorError::NotText { .. } => Self::of(ExitStatus::Usage, error),
             EditorError::Io { .. } | EditorError::Failed { .. } => {
                 Self::of(ExitStatus::Trouble, error)
             }

@@ -2,6 +2,7 @@
 
 use crate::app::tasks::draft::{self, Draft};
 use crate::cli::{CliError, context::Context};
+use crate::ui::EditorError;
 use clap::Args;
 use std::path::PathBuf;
 
@@ -52,10 +53,10 @@ impl TextArgs {
 
 /// Adds to an error where the edited text was kept.
 pub(super) fn with_text(error: CliError, draft: &Draft) -> CliError {
-    kept(error, &draft::template(draft))
+    kept(error, draft::template(draft).as_bytes())
 }
 
-fn kept(error: CliError, text: &str) -> CliError {
+fn kept(error: CliError, text: &[u8]) -> CliError {
     match crate::ui::keep(text, ".md") {
         Ok(path) => error.hint(format!("your text is kept in {}", path.display())),
         Err(_) => error,
@@ -64,8 +65,19 @@ fn kept(error: CliError, text: &str) -> CliError {
 
 /// Lets the person edit title, mandate and criteria. `None` when they left no title.
 pub(super) fn edit(draft: &Draft) -> Result<Option<Draft>, CliError> {
-    let edited = crate::ui::edit(&draft::template(draft), ".md")?;
-    let read = draft::read_template(&edited).map_err(|error| kept(error.into(), &edited))?;
+    let edited = crate::ui::edit(&draft::template(draft), ".md").map_err(|error| {
+        let saved = match &error {
+            EditorError::NotText { saved, .. } => Some(saved.clone()),
+            _ => None,
+        };
+        let error = CliError::from(error);
+        match saved {
+            Some(saved) => kept(error, &saved),
+            None => error,
+        }
+    })?;
+    let read = draft::read_template(&edited);
+    let read = read.map_err(|error| kept(error.into(), edited.as_bytes()))?;
     let Some((title, mandate, criteria)) = read else {
         return Ok(None);
     };
