@@ -47,10 +47,13 @@ pub fn list(here: &Here) -> Result<ConfigList, Error> {
     })
 }
 
-/// One of them; `None` when it is not set.
-pub fn get(here: &Here, key: &str) -> Result<Option<ConfigValue>, Error> {
+/// One of them; where it is not set, the keys that may have been meant: those below it, else the nearest.
+pub fn get(here: &Here, key: &str) -> Result<Result<ConfigValue, Vec<String>>, Error> {
     let (layers, _) = load(here)?;
-    Ok(layers.get(key).map(ConfigValue::from))
+    Ok(match layers.get(key) {
+        Some(entry) => Ok(ConfigValue::from(entry)),
+        None => Err(layers.near(key)),
+    })
 }
 
 /// A value that was set.

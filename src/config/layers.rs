@@ -101,6 +101,18 @@ impl Layers {
         self.0.get(key)
     }
 
+    /// Keys that have a value and may be meant by one that has none: those below it, else the nearest.
+    pub fn near(&self, key: &str) -> Vec<String> {
+        let below = format!("{key}.");
+        let below = self.0.keys().filter(|one| one.starts_with(&below));
+        let below: Vec<String> = below.cloned().collect();
+        if !below.is_empty() {
+            return below;
+        }
+        let near = nearest(key, self.0.keys().map(String::as_str));
+        near.map(str::to_owned).into_iter().collect()
+    }
+
     fn add_file(
         &mut self,
         file: &Path,

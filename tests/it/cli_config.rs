@@ -47,7 +47,13 @@ fn configuration_is_listed_with_its_origin_and_changed_for_the_user() {
     };
     // A script gets JSON in any case.
     let ran = env.hangar(&dir, &["config", "get", "nope.x", "--json"]);
-    assert_eq!(ran.exits(1).json(), serde_json::Value::Null);
+    let error = ran.exits(1).json_error();
+    assert_eq!(error["error"]["code"], 1);
+    let near = env.hangar(&dir, &["config", "get", "lanes.writr"]).exits(1);
+    assert!(near.stderr.contains("`lanes.writr` is not set"), "{near}");
+    assert!(near.stderr.contains("lanes.writer"), "{near}");
+    let below = env.hangar(&dir, &["config", "get", "lanes"]).exits(1);
+    assert!(below.stderr.contains("lanes.writer"), "{below}");
     assert_eq!(value("lanes.writer")["value"], "[\"mine:high\", \"codex\"]");
     let origin = value("lanes.writer")["origin"].as_str().unwrap().to_owned();
     assert!(

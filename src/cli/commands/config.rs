@@ -32,7 +32,7 @@ pub enum ConfigCommand {
         #[arg(long)]
         show_origin: bool,
     },
-    /// Print one value; exit 1 when it is not set
+    /// Print one value; an error with exit 1 when it is not set
     Get {
         /// Dotted key
         #[arg(value_name = "KEY")]
@@ -95,13 +95,15 @@ fn with_origin(list: &ConfigList) -> Table {
 
 fn get(context: &Context, key: &str) -> Result<ExitStatus, CliError> {
     match config::get(&context.here(), key)? {
-        Some(value) if context.printer.is_json() => context.printer.json(&value),
-        Some(value) => context.printer.line(escape::line(&value.value)),
-        None => {
-            if context.printer.is_json() {
-                context.printer.json(&Option::<()>::None);
-            }
-            return Ok(ExitStatus::No);
+        Ok(value) if context.printer.is_json() => context.printer.json(&value),
+        Ok(value) => context.printer.line(escape::line(&value.value)),
+        Err(near) => {
+            let what = format!("`{}` is not set", escape::line(key));
+            let hint = match &near[..] {
+                [] => "`hangar config list` shows every value in force".to_owned(),
+                near => format!("set is {}", escape::line(&near.join(", "))),
+            };
+            return Err(CliError::new(ExitStatus::No, what).hint(hint));
         }
     }
     Ok(ExitStatus::Done)
