@@ -308,3 +308,22 @@ fn after_too_many_rejections_the_retry_is_named() {
     ran(&place, &["task", "retry", "KAN-1"]).success();
     place.seal();
 }
+
+#[test]
+fn nothing_is_retried_from_a_delivery_that_cannot_be() {
+    let place = Place::new();
+    place.seal();
+    place.approve();
+    place.commit(WRONG);
+    ran(&place, &["submit", "KAN-1"]).exits(1);
+    ran(&place, &["task", "cancel", "KAN-1"]).success();
+    let from = |stage: &str| ran(&place, &["task", "retry", "KAN-1", "--from", stage]);
+    let refused = from("delivering").exits(4);
+    names(&refused, "no accepted result to deliver");
+    names(&refused, "--from implementing");
+    // It is still to be retried, from another stage.
+    from("implementing").success();
+    place.commit(RIGHT);
+    ran(&place, &["grade", "KAN-1"]).success();
+    ran(&place, &["submit", "KAN-1"]).success();
+}

@@ -86,7 +86,9 @@ pub fn retry(
     }
     has_ended(&history)?;
     if let Some(stage) = from {
-        are_hidden(&store.dossier_of(history)?, stage)?;
+        let dossier = store.dossier_of(history)?;
+        are_hidden(&dossier, stage)?;
+        can_deliver(&store, &dossier, stage)?;
     }
     let mut chosen = None;
     let mut acted = act(here, task, ask, |store, history| {
@@ -148,6 +150,24 @@ fn are_hidden(dossier: &Dossier, stage: Stage) -> Result<(), Error> {
     Err(flow::Error::refused(
         "the hidden tests of the newest version got out",
         "retry without --from: then new ones are written",
+    )
+    .into())
+}
+
+/// Refuses to go on with a delivery where there is nothing to deliver: the next run would end the task again,
+/// and until then no other stage can be chosen.
+fn can_deliver(store: &Store, dossier: &Dossier, stage: Stage) -> Result<(), Error> {
+    let settings = &store.policy.newest().root.acceptance;
+    let goes_on = stage::resumption(dossier, settings, store.clock.now()).0;
+    if stage != Stage::Delivering || goes_on == Stage::Delivering {
+        return Ok(());
+    }
+    let id = dossier.id().short();
+    Err(flow::Error::refused(
+        "there is no accepted result to deliver",
+        format!(
+            "`hangar task retry {id}` goes on where it can, and `--from implementing` with another patch"
+        ),
     )
     .into())
 }
