@@ -58,6 +58,9 @@ pub enum Error {
     /// No repository here or in a parent folder.
     #[error("{} is not in a Git repository", .0.display())]
     NotARepository(PathBuf),
+    /// There is no folder of this name.
+    #[error("there is no folder {}", .0.display())]
+    NoFolder(PathBuf),
     /// The repository belongs to another user and is not in `safe.directory`.
     #[error("{} belongs to another user and is not listed in `safe.directory`", .0.display())]
     Untrusted(PathBuf),

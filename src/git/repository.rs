@@ -58,8 +58,7 @@ impl Repository {
     /// Opens the repository that `dir` lies in: a folder of a work tree, a linked work tree, a
     /// `.git` or a bare repository. Reads the configuration of system, user and repository.
     pub fn discover(dir: &Path) -> Result<Self, Error> {
-        let start =
-            std::fs::canonicalize(dir).map_err(|_| Error::NotARepository(dir.to_owned()))?;
+        let start = std::fs::canonicalize(dir).map_err(|_| Error::NoFolder(dir.to_owned()))?;
         let options = || {
             gix::open::Options::default()
                 .config_overrides(["core.useReplaceRefs=false"])

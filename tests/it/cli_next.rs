@@ -327,3 +327,77 @@ fn nothing_is_retried_from_a_delivery_that_cannot_be() {
     ran(&place, &["grade", "KAN-1"]).success();
     ran(&place, &["submit", "KAN-1"]).success();
 }
+
+#[test]
+fn a_submission_that_is_done_is_said_to_be_and_another_is_not_taken() {
+    let place = Place::new();
+    place.seal();
+    place.approve();
+    place.commit(RIGHT);
+    ran(&place, &["submit", "KAN-1"]).success();
+    let again = ran(&place, &["submit", "KAN-1"]).success();
+    names(&again, "hangar/KAN-1");
+    place.commit(WRONG);
+    let other = ran(&place, &["submit", "KAN-1"]).exits(4);
+    names(&other, "another patch was delivered already");
+}
+
+#[test]
+fn a_patch_of_another_ground_is_told_to_be_rebased() {
+    let place = Place::new();
+    place.seal();
+    place.approve();
+    let patch = "diff --git a/calc.sh b/calc.sh\n--- a/calc.sh\n+++ b/calc.sh\n@@ -1 +1 @@\n-echo 7\n+echo 2\n";
+    write(&place.dir.join("fix.diff"), patch);
+    let refused = ran(&place, &["grade", "KAN-1", "--patch", "fix.diff"]).exits(4);
+    names(&refused, "does not apply");
+    names(&refused, "git rebase");
+}
+
+#[test]
+fn a_folder_that_is_not_there_is_called_so() {
+    let env = TestEnv::new();
+    let said = env
+        .hangar(env.root(), &["-C", "nope", "task", "list"])
+        .exits(2);
+    names(&said, "there is no folder");
+    let said = env.hangar(env.root(), &["task", "list"]).exits(3);
+    names(&said, "not in a Git repository");
+}
+
+#[test]
+fn a_patch_of_a_protected_path_is_told_what_allows_it() {
+    let place = Place::new();
+    let file = place.dir.join("hangar.toml");
+    let text = std::fs::read_to_string(&file).unwrap();
+    let protected = "protected = [\"locked.txt\"]";
+    write(&file, &text.replace("protected = []", protected));
+    write(&place.dir.join("locked.txt"), "a\n");
+    place.env.commit(&place.dir, "protect a file");
+    ran(&place, &["task", "edit", "KAN-1", "--base", "HEAD"]).success();
+    place.seal();
+    place.approve();
+    write(&place.dir.join("locked.txt"), "b\n");
+    place.commit(RIGHT);
+    for command in ["grade", "submit"] {
+        let refused = ran(&place, &[command, "KAN-1"]).exits(1);
+        names(&refused, "locked.txt");
+        names(&refused, "grader.may_touch");
+    }
+}
+
+#[test]
+fn init_puts_no_file_in_the_place_of_a_link() {
+    for name in ["hangar.toml", "AGENTS.md"] {
+        let env = TestEnv::new();
+        let dir = env.repo("repo", &[("a.sh", "echo\n")]);
+        let shared = env.root().join("shared");
+        write(&shared, "");
+        std::os::unix::fs::symlink(&shared, dir.join(name)).unwrap();
+        let refused = env.hangar(&dir, &["init", "--agents"]).exits(2);
+        names(&refused, &format!("`{name}` is a symbolic link"));
+        assert!(dir.join(name).is_symlink());
+        assert_eq!(std::fs::read_to_string(&shared).unwrap(), "");
+        assert_eq!(env.git(&dir, &["for-each-ref", "refs/hangar"]), "");
+    }
+}

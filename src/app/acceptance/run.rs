@@ -8,6 +8,7 @@ use crate::flow;
 use crate::flow::drive::{Agents, Stop, drive};
 use crate::flow::outage::Patience;
 use crate::flow::stage::{self, Next, Unfit};
+use crate::flow::subject::Subject;
 use crate::model::authority::{Act, may};
 use crate::model::digest::Digest;
 use crate::model::event::Change;
@@ -91,6 +92,9 @@ pub struct GradeWords {
     /// Why it does not accept; empty when it does.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub reasons: Vec<String>,
+    /// Protected paths that the patch touches beyond the plan.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub protected_touched: Vec<String>,
 }
 
 /// Why a run stopped.
@@ -242,6 +246,10 @@ fn submit_it(
             )
             .into());
         }
+        // It was interrupted after the delivery, or typed once more.
+        Next::Nothing if is_delivered(&dossier, &subject()?) => {
+            return view(&store, dossier.id(), Stop::Ended);
+        }
         other => return Err(not_now(&other, &dossier).into()),
     }
     let signer = here.signer(&store, ask)?;
@@ -264,6 +272,14 @@ fn submit_it(
     let id = dossier.id().clone();
     let stop = flow::drive::submit(&host, &store, &id, &person, &subject)?;
     view(&store, &id, stop)
+}
+
+/// Whether this very patch is the one that was delivered.
+fn is_delivered(dossier: &Dossier, subject: &Subject) -> bool {
+    let delivery = dossier.history.task.delivery.as_ref();
+    let run = delivery.and_then(|to| dossier.runs.iter().find(|held| held.digest() == to.run));
+    let result = run.and_then(|held| held.value().result.as_ref());
+    result.is_some_and(|result| result.patch == subject.patch)
 }
 
 /// Why no patch is taken now, and what to do first.
@@ -312,6 +328,12 @@ pub(super) fn not_now(next: &Next, dossier: &Dossier) -> flow::Error {
         Next::RejectTask { .. } => (
             "too many versions of the hidden tests were rejected",
             format!("end the task (`hangar run {id}`), then `hangar task retry {id}`"),
+        ),
+        Next::Nothing if dossier.history.task.delivery.is_some() => (
+            "another patch was delivered already",
+            format!(
+                "see it with `hangar task show {id}`; more work is a new task: `hangar task new`"
+            ),
         ),
         Next::Implement { .. } | Next::Nothing => {
             ("the task has ended", format!("see `hangar task show {id}`"))
@@ -458,5 +480,6 @@ pub(super) fn words(grade: &crate::model::grade::Grade) -> GradeWords {
         verdict: grade.verdict,
         secrecy: grade.secrecy,
         reasons: grade.reasons.clone(),
+        protected_touched: grade.protected_touched.clone(),
     }
 }

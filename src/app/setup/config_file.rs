@@ -22,6 +22,17 @@ pub enum FileAction {
     Kept,
 }
 
+/// Refuses to write a file where a symbolic link stands: what it points to may lie outside of the repository,
+/// and to put a file in its place would take away what somebody shares.
+pub(super) fn refuse_link(work_tree: &Path, name: &str) -> Result<(), Error> {
+    match work_tree.join(name).symlink_metadata() {
+        Ok(found) if found.is_symlink() => Err(Error::invalid(format!(
+            "`{name}` is a symbolic link, and hangar writes a file of that name: put a regular file in its place, then run `hangar init` again"
+        ))),
+        _ => Ok(()),
+    }
+}
+
 /// Writes `hangar.toml`, or puts the policy's digest into the one that is there. Comments and
 /// order of an existing file are kept. Also tells the framework that was
 /// recognised, or that the file names.

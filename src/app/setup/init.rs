@@ -123,6 +123,12 @@ pub fn init(
     let Some(head) = repo.head()? else {
         return Err(unborn(here, &repo));
     };
+    if let Some(work_tree) = repo.work_tree() {
+        let agents = request.agents.then_some(agents::FILE);
+        for name in [crate::config::repository::FILE].into_iter().chain(agents) {
+            config_file::refuse_link(work_tree, name)?;
+        }
+    }
     let moved = match request.prefix {
         Some(prefix) => relocate(&repo, prefix)?.filter(|count| *count > 0),
         None => None,

@@ -132,11 +132,7 @@ fn text(view: &GradeView) -> String {
             .iter()
             .map(|reason| format!("reason     {}", escape::line(reason))),
     );
-    lines.extend(
-        view.protected_touched
-            .iter()
-            .map(|path| format!("touches    {}", escape::line(path))),
-    );
+    lines.extend(touches(&view.protected_touched));
     lines.extend(view.guarded.iter().map(|path| {
         let path = escape::line(path);
         format!("sign       {path}: delivered only when an approver signs the patch")
@@ -151,6 +147,19 @@ fn text(view: &GradeView) -> String {
         None => "signed     no (dry run, nothing was recorded)".into(),
     });
     lines.join("\n") + "\n"
+}
+
+/// Protected paths that a patch changes, and what allows it.
+pub(super) fn touches(paths: &[String]) -> Vec<String> {
+    let path = |path: &String| format!("touches    {}", escape::line(path));
+    let mut lines: Vec<_> = paths.iter().map(path).collect();
+    if !lines.is_empty() {
+        lines.push(
+            "allow      where a task needs it: `grader.may_touch` in the hangar.toml of its base"
+                .into(),
+        );
+    }
+    lines
 }
 
 /// What a grade says nothing about: paths of the patch in whose place those of the base were run.

@@ -4,6 +4,7 @@ use crate::app::acceptance::contradicting::{Contradicting, Says};
 use crate::app::acceptance::run::{self, How, RunView, Stopped};
 use crate::base::words::count;
 use crate::cli::args::TaskArg;
+use crate::cli::commands::grade::touches;
 use crate::cli::watch::watched;
 use crate::cli::words;
 use crate::cli::{CliError, ExitStatus, context::Context};
@@ -115,6 +116,7 @@ fn grade_lines(view: &RunView) -> Vec<String> {
     )];
     let reasons = grade.reasons.iter();
     lines.extend(reasons.map(|reason| format!("reason     {}", escape::line(reason))));
+    lines.extend(touches(&grade.protected_touched));
     lines
 }
 

@@ -14,6 +14,8 @@ impl From<Error> for CliError {
             Error::Process(error) => error.into(),
             Error::NotARepository(_) => Self::of(ExitStatus::Missing, error)
                 .hint("go to a Git repository, name one with -C, or make one with `git init`"),
+            Error::NoFolder(_) => Self::of(ExitStatus::Usage, error)
+                .hint("name one that is there with -C, or go to one"),
             Error::Untrusted(ref dir) => {
                 let hint = format!(
                     "if you trust it: `git config --global --add safe.directory {}`",
@@ -36,7 +38,10 @@ impl From<Error> for CliError {
             Error::PatchWithoutContent { .. } => {
                 Self::of(ExitStatus::Usage, error).hint("make the patch with `git diff --binary`")
             }
-            Error::Path { .. } | Error::PatchDoesNotApply { .. } | Error::TooLarge { .. } => {
+            Error::PatchDoesNotApply { .. } => Self::of(ExitStatus::Refused, error).hint(
+                "rebase it onto the task's base, which `hangar task show` names: `git rebase --onto BASE`",
+            ),
+            Error::Path { .. } | Error::TooLarge { .. } => {
                 Self::of(ExitStatus::Refused, error)
             }
             Error::Conflict { .. } => {
