@@ -9,6 +9,20 @@ pub fn last_line(output: &[u8]) -> Option<String> {
     Some(line.trim().chars().take(200).collect())
 }
 
+/// The last line of a program's output that says what went wrong, else the last of all, cut likewise: what
+/// stands behind it often only says where.
+pub fn error_line(output: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(output);
+    let says = |line: &&str| {
+        let line = line.trim_start();
+        line.contains("rror: ") || line.starts_with("ERROR") || line.starts_with("Error ")
+    };
+    match text.lines().rev().find(says) {
+        Some(line) => last_line(line.as_bytes()),
+        None => last_line(output),
+    }
+}
+
 /// A number with its word: `1 test`, `0 tests`, `2 criteria`. Every count that is printed goes
 /// through here.
 pub fn count<N>(number: N, one: &str, many: &str) -> String
@@ -30,6 +44,23 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_line_that_says_what_went_wrong() {
+        let node = "node:internal:1\n  throw err;\n  ^\n\nError: Cannot find module 'x'\n    at y {\n}\n\nNode.js v20\n";
+        assert_eq!(
+            error_line(node.as_bytes()).as_deref(),
+            Some("Error: Cannot find module 'x'")
+        );
+        let pytest =
+            "ERROR: usage: run.py\nrun.py: error: unrecognized arguments: --x\n  rootdir: /src\n";
+        assert_eq!(
+            error_line(pytest.as_bytes()).as_deref(),
+            Some("run.py: error: unrecognized arguments: --x")
+        );
+        assert_eq!(error_line(b"one\ntwo\n").as_deref(), Some("two"));
+        assert_eq!(error_line(b"\n"), None);
+    }
 
     #[test]
     fn one_is_singular_and_everything_else_plural() {

@@ -355,8 +355,15 @@ fn inspect(
     Ok(Err(complaint))
 }
 
-/// The base lacks something that it declares: nobody's tests can show anything.
+/// The base lacks something that it declares, or the runner broke: nobody's tests can show anything.
 pub fn environment(checked: &Checked) -> Error {
+    if let Some(said) = &checked.check.broken {
+        return Error::missing(
+            format!("the test runner broke before it ran a test: {said}"),
+            "see whether the runner's version is one that hangar drives, and whether `plugins`, `options` and \
+             `env` in hangar.toml under [grader] suit it",
+        );
+    }
     let modules: Vec<&str> = checked.check.missing.iter().map(String::as_str).collect();
     let what = if modules.is_empty() {
         "what some of the tests need is not there".to_owned()

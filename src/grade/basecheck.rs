@@ -90,6 +90,8 @@ pub struct BaseCheck {
     pub uncovered: Vec<CriterionId>,
     /// Declared dependencies that are not there: not the writer's fault, and the end of it.
     pub missing: BTreeSet<String>,
+    /// What the runner said last that broke before it ran a test.
+    pub broken: Option<String>,
     /// What the writer must change. Empty: the tests can be sealed.
     pub complaints: Vec<Complaint>,
 }
@@ -97,7 +99,9 @@ pub struct BaseCheck {
 impl BaseCheck {
     /// Whether the environment, not the writer, is at fault.
     pub fn is_environment(&self) -> bool {
-        !self.missing.is_empty() || self.results.values().any(|r| *r == BaseResult::Environment)
+        self.broken.is_some()
+            || !self.missing.is_empty()
+            || self.results.values().any(|r| *r == BaseResult::Environment)
     }
 
     /// What the manifest says of each test. Tests without a result, and sentinels, are left out.
@@ -170,6 +174,7 @@ pub fn check(evidence: &Evidence<'_>) -> BaseCheck {
     }
     for run in evidence.runs.iter().chain(evidence.sentinels) {
         out.missing.extend(run.missing.iter().cloned());
+        out.broken = out.broken.or_else(|| run.broken.clone());
         runs_are_sound(run, evidence.listed, &mut out.complaints);
     }
     for (criterion, ids) in evidence.criteria.criteria() {
@@ -260,10 +265,9 @@ fn classify(id: &TestId, evidence: &Evidence<'_>, out: &mut BaseCheck) {
         if let Some(outcome) = run.outcomes.get(id) {
             seen.insert(BaseResult::of(*outcome));
         } else if run.absent.contains(id) {
-            let crashed = run
-                .faults
-                .iter()
-                .any(|fault| matches!(fault, Fault::Incomplete | Fault::Runner));
+            let crashed = run.faults.iter().any(|fault| {
+                matches!(fault, Fault::Incomplete | Fault::NotStarted | Fault::Runner)
+            });
             if crashed {
                 seen.insert(BaseResult::Fails(FailureClass::Crash));
             }

@@ -115,7 +115,11 @@ pub(crate) fn read(channel: &[u8], nonce: &str) -> Frames {
     let counted = count.is_some_and(|(said, number)| u64::try_from(said) == Ok(number));
     if out.status.is_none() || !counted {
         out.status = None;
-        out.faults.push(Fault::Incomplete);
+        out.faults.push(if channel.is_empty() {
+            Fault::NotStarted
+        } else {
+            Fault::Incomplete
+        });
     }
     out
 }

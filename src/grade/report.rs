@@ -3,7 +3,7 @@
 //! Faults are contradictions between sources (report, exit status, completion, expected ids). Their
 //! texts name no test: they stand in clear documents.
 
-use crate::base::words::count;
+use crate::base::words::{self, count};
 use crate::grade::call::{End, Hit, Raw};
 use crate::model::outcome::{FailureClass, Outcome, TestId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,6 +14,9 @@ pub enum Fault {
     /// The runner did not say that it came to its end.
     #[error("the runner did not come to its end")]
     Incomplete,
+    /// The runner ended before it began to load tests.
+    #[error("the runner broke before it loaded a test")]
+    NotStarted,
     /// A record can't be read.
     #[error("a record of the run can't be read")]
     Unreadable,
@@ -69,6 +72,7 @@ impl Fault {
         matches!(
             self,
             Self::Incomplete
+                | Self::NotStarted
                 | Self::Absent(_)
                 | Self::AbsentBeside(_)
                 | Self::Status
@@ -98,6 +102,8 @@ pub struct RunReport {
     pub hits: BTreeSet<Hit>,
     /// A bound ended it early: it failed, whatever was reported before.
     pub cut: bool,
+    /// The runner ended by itself before it told of any test, and what it said last.
+    pub broken: Option<String>,
 }
 
 impl RunReport {
@@ -194,6 +200,20 @@ impl Builder {
         if raw.end == End::TimedOut {
             self.report.hits.insert(Hit::Time);
         }
+    }
+
+    /// Takes a runner that ended by itself and told of no test. What it said is taken only where no test
+    /// was loaded: it could be a line of one.
+    pub(crate) fn broken(&mut self, raw: &Raw, was_loaded: bool) {
+        if !raw.hits.is_empty() || raw.end == End::TimedOut {
+            return;
+        }
+        let said = (!was_loaded).then(|| words::error_line(&raw.stderr));
+        self.report.broken = Some(match (said.flatten(), raw.end) {
+            (Some(said), _) => said,
+            (None, End::Exited(status)) => format!("it ended with status {status}"),
+            (None, _) => "it was ended".to_owned(),
+        });
     }
 
     /// Whether any test failed.

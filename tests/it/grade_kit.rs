@@ -232,7 +232,7 @@ fn tools() -> Tools {
     tools
 }
 
-fn write(path: &Path, bytes: &[u8], executable: bool) {
+pub(crate) fn write(path: &Path, bytes: &[u8], executable: bool) {
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     let _ = fs::remove_file(path);
     #[expect(clippy::disallowed_methods, reason = "scratch data of a test")]

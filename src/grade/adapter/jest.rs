@@ -4,6 +4,7 @@
 //! Ids: `file > describe > test`.
 
 use super::js;
+use super::js::RunnerPackage;
 use super::js_names::{Dialect, JEST};
 use super::js_runner::{Js, JsRunner};
 use crate::grade::suite::Suite;
@@ -18,7 +19,10 @@ pub(super) static ADAPTER: Js<Jest> = Js(Jest);
 
 impl JsRunner for Jest {
     const FRAMEWORK: Framework = Framework::Jest;
-    const PACKAGE: &'static str = "jest";
+    const PACKAGE: RunnerPackage = RunnerPackage {
+        name: "jest",
+        majors: (28, 30),
+    };
     const VERIFY: &'static str = "npx jest";
     const TESTS: &'static [&'static str] = &["test/", "tests/", "**/__tests__/"];
     // jest's configuration is not read. Babel's is, by the worker that translates the files, and mocks

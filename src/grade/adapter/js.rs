@@ -164,20 +164,49 @@ pub(super) fn scope(suite: &Suite) -> serde_json::Value {
     })
 }
 
-/// Asks what is missing: of what the base's own tests need, and of `packages`.
-pub(super) fn preflight(suite: &Suite, package: Option<&str>) -> Call {
+/// A package that runs tests.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RunnerPackage {
+    /// Its name.
+    pub(super) name: &'static str,
+    /// The first and the last major version that was tried.
+    pub(super) majors: (u32, u32),
+}
+
+impl RunnerPackage {
+    /// Another version may be started in another way, and tests that never ran would look like tests
+    /// that fail.
+    fn unknown(self, major: u32) -> Option<Missing> {
+        let (first, last) = self.majors;
+        if (first..=last).contains(&major) {
+            return None;
+        }
+        let name = self.name;
+        let nearest = major.clamp(first, last);
+        Some(Missing {
+            what: format!(
+                "{name} {major} is not supported: hangar drives {name} {first} to {last}"
+            ),
+            remedy: format!("install {name}@{nearest} (`npm install --save-dev {name}@{nearest}`)"),
+        })
+    }
+}
+
+/// Asks what is missing: of what the base's own tests need, and the runner.
+pub(super) fn preflight(suite: &Suite, runner: Option<RunnerPackage>) -> Call {
     let argv = vec![
         suite.tools.path("node").into(),
         suite.layout.runners.join(PREFLIGHT).into(),
     ];
     let needed = suite.project.needed.iter().map(String::as_str);
-    let needed: BTreeSet<&str> = needed.chain(package).collect();
+    let needed: BTreeSet<&str> = needed.chain(runner.map(|runner| runner.name)).collect();
     let mut call = suite.call(argv, &[], Duration::from_secs(60));
     call.channel = true;
     call.stdin = serde_json::json!({
         "nonce": call.nonce,
         "root": suite.layout.src.to_string_lossy(),
         "declared": needed,
+        "runner": runner.map(|runner| runner.name),
     })
     .to_string()
     .into_bytes();
@@ -188,11 +217,17 @@ pub(super) fn preflight(suite: &Suite, package: Option<&str>) -> Call {
 struct Needs {
     nonce: String,
     major: u32,
+    runner: Option<u32>,
     missing: Vec<String>,
 }
 
 /// Reads the answer to [`preflight`].
-pub(super) fn read_preflight(suite: &Suite, call: &Call, raw: &Raw) -> Vec<Missing> {
+pub(super) fn read_preflight(
+    suite: &Suite,
+    call: &Call,
+    raw: &Raw,
+    runner: Option<RunnerPackage>,
+) -> Vec<Missing> {
     let answer: Option<Needs> = serde_json::from_slice(&raw.channel).ok();
     let Some(answer) = answer.filter(|answer| answer.nonce == call.nonce) else {
         return vec![Missing {
@@ -207,6 +242,8 @@ pub(super) fn read_preflight(suite: &Suite, call: &Call, raw: &Raw) -> Vec<Missi
             remedy: "install Node.js 20 or later".into(),
         });
     }
+    let found = runner.zip(answer.runner);
+    missing.extend(found.and_then(|(runner, major)| runner.unknown(major)));
     for name in answer.missing.into_iter().take(100) {
         let remedy = if suite.plan.prepare.is_empty() {
             // npm ci wants a lock file; what it leaves in `node_modules` is moved by the flow.
@@ -229,8 +266,13 @@ pub(super) fn read_preflight(suite: &Suite, call: &Call, raw: &Raw) -> Vec<Missi
     missing
 }
 
-/// Reads what one run of tests left.
-pub(super) fn read(suite: &Suite, ids: &[TestId], calls: &[(Call, Raw)]) -> RunReport {
+/// Reads what one run of tests left. `shared`: the runner's process loads the code under test.
+pub(super) fn read(
+    suite: &Suite,
+    ids: &[TestId],
+    calls: &[(Call, Raw)],
+    shared: bool,
+) -> RunReport {
     let mut builder = Builder::new(ids);
     let [(call, raw)] = calls else {
         builder.fault(Fault::Runner);
@@ -240,6 +282,13 @@ pub(super) fn read(suite: &Suite, ids: &[TestId], calls: &[(Call, Raw)]) -> RunR
     let frames = frames::read(&raw.channel, &call.nonce);
     for fault in &frames.faults {
         builder.fault(*fault);
+    }
+    // Its own process loads no code of the project: nothing but itself can have ended it.
+    let alone = !shared && matches!(raw.end, End::Exited(_));
+    let told = !frames.tests.is_empty() || !frames.files.is_empty();
+    let never = frames.faults.contains(&Fault::NotStarted);
+    if never || (alone && !told && frames.status.is_none()) {
+        builder.broken(raw, !never);
     }
     // A file runs all its tests; those of the suite that this run did not ask for are no surprise.
     let asked: BTreeSet<&str> = ids.iter().map(TestId::as_str).collect();

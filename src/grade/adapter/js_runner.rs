@@ -1,6 +1,7 @@
 //! What mocha, jest and vitest do alike as adapters: one script of ours starts the framework from where
 //! `prepare` left it, with the configuration that it says, and tells outcomes over descriptor 3.
 
+use super::js::RunnerPackage;
 use super::js_names::Dialect;
 use super::{Adapter, Company, Listing, Missing, Proposal, Sides, Unlistable, js, js_package};
 use crate::grade::call::{Call, Layout, Raw, Script, Tool};
@@ -19,7 +20,7 @@ pub(super) trait JsRunner: Sync {
     /// Which one.
     const FRAMEWORK: Framework;
     /// Its package.
-    const PACKAGE: &'static str;
+    const PACKAGE: RunnerPackage;
     /// How a developer runs everything.
     const VERIFY: &'static str;
     /// Where tests lie by habit.
@@ -90,7 +91,7 @@ impl<R: JsRunner> Adapter for Js<R> {
 
     fn detect(&self, tree: Tree<'_>) -> Option<Proposal> {
         let package = js::package(tree)?;
-        js::tests_by(&package, R::PACKAGE)
+        js::tests_by(&package, R::PACKAGE.name)
             .then(|| js::proposal(tree, &package, R::FRAMEWORK, R::VERIFY, R::TESTS))
     }
 
@@ -126,7 +127,8 @@ impl<R: JsRunner> Adapter for Js<R> {
     }
 
     fn read_preflight(&self, suite: &Suite, calls: &[(Call, Raw)]) -> Vec<Missing> {
-        let missing = |(call, raw): &(Call, Raw)| js::read_preflight(suite, call, raw);
+        let missing =
+            |(call, raw): &(Call, Raw)| js::read_preflight(suite, call, raw, Some(R::PACKAGE));
         calls.iter().flat_map(missing).collect()
     }
 
@@ -187,6 +189,6 @@ impl<R: JsRunner> Adapter for Js<R> {
     }
 
     fn read(&self, suite: &Suite, ids: &[TestId], calls: &[(Call, Raw)]) -> RunReport {
-        js::read(suite, ids, calls)
+        js::read(suite, ids, calls, R::ONE_PROCESS)
     }
 }

@@ -3,6 +3,7 @@
 //! Ids: `file > describe > test`.
 
 use super::js;
+use super::js::RunnerPackage;
 use super::js_names::{Dialect, MOCHA};
 use super::js_runner::{Js, JsRunner};
 use super::js_scan;
@@ -18,7 +19,10 @@ pub(super) static ADAPTER: Js<Mocha> = Js(Mocha);
 
 impl JsRunner for Mocha {
     const FRAMEWORK: Framework = Framework::Mocha;
-    const PACKAGE: &'static str = "mocha";
+    const PACKAGE: RunnerPackage = RunnerPackage {
+        name: "mocha",
+        majors: (10, 12),
+    };
     const VERIFY: &'static str = "npx mocha";
     const TESTS: &'static [&'static str] = &["test/", "tests/"];
     // The script of ours reads neither `.mocharc` nor package.json. They are protected all the same:

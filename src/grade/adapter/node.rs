@@ -96,7 +96,7 @@ impl Adapter for Node {
     }
 
     fn read_preflight(&self, suite: &Suite, calls: &[(Call, Raw)]) -> Vec<Missing> {
-        let missing = |(call, raw): &(Call, Raw)| js::read_preflight(suite, call, raw);
+        let missing = |(call, raw): &(Call, Raw)| js::read_preflight(suite, call, raw, None);
         calls.iter().flat_map(missing).collect()
     }
 
@@ -146,7 +146,7 @@ impl Adapter for Node {
     }
 
     fn read(&self, suite: &Suite, ids: &[TestId], calls: &[(Call, Raw)]) -> RunReport {
-        js::read(suite, ids, calls)
+        js::read(suite, ids, calls, false)
     }
 }
 

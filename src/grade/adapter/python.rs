@@ -286,6 +286,9 @@ pub(super) fn read(
     for fault in &frames.faults {
         builder.fault(*fault);
     }
+    if let Some(was_loaded) = broke(&frames, raw) {
+        builder.broken(raw, was_loaded);
+    }
     for name in &frames.extra {
         builder.unknown(name);
     }
@@ -322,6 +325,25 @@ pub(super) fn read(
         }
     }
     builder.finish()
+}
+
+/// Whether the runner ended by itself, and whether tests may have been loaded then. A conftest.py that can't
+/// be loaded is none of that: what it needs of the code may not be there yet.
+fn broke(frames: &frames::Frames, raw: &Raw) -> Option<bool> {
+    if frames.faults.contains(&Fault::NotStarted) {
+        return Some(false);
+    }
+    let said = String::from_utf8_lossy(&raw.stderr);
+    if !frames.tests.is_empty() || said.contains("while loading conftest") {
+        return None;
+    }
+    match frames.status? {
+        // pytest's own error.
+        3 => Some(true),
+        // One in how it was called, with a plugin or an option.
+        4 => Some(false),
+        _ => None,
+    }
 }
 
 /// Whether a test lies in what a file record names: a file, or a class in it.
@@ -408,8 +430,8 @@ fn nothing_loads(suite: &Suite, frames: &frames::Frames, stderr: &str) -> Option
     };
     // Internal error and usage error: the runner itself stopped, for example in a conftest.py.
     if let Some(status @ (3 | 4)) = frames.status {
-        let last = words::last_line(stderr.as_bytes()).unwrap_or_default();
-        return found(format!("the runner stops with status {status}: {last}"));
+        let said = words::error_line(stderr.as_bytes()).unwrap_or_default();
+        return found(format!("the runner stops with status {status}: {said}"));
     }
     let files: BTreeSet<&str> = suite
         .project

@@ -3,6 +3,7 @@
 //! without isolation, for each pair. Ids: `file > describe > test`.
 
 use super::js;
+use super::js::RunnerPackage;
 use super::js_names::{Dialect, VITEST};
 use super::js_runner::{Js, JsRunner};
 use crate::grade::suite::Suite;
@@ -17,7 +18,10 @@ pub(super) static ADAPTER: Js<Vitest> = Js(Vitest);
 
 impl JsRunner for Vitest {
     const FRAMEWORK: Framework = Framework::Vitest;
-    const PACKAGE: &'static str = "vitest";
+    const PACKAGE: RunnerPackage = RunnerPackage {
+        name: "vitest",
+        majors: (3, 5),
+    };
     const VERIFY: &'static str = "npx vitest run";
     const TESTS: &'static [&'static str] = &["test/", "tests/", "**/__tests__/"];
     // None of these configurations is read; they are protected because `npx vitest` in the

@@ -225,6 +225,21 @@ fn a_missing_dependency_is_nobodys_complaint() {
 }
 
 #[test]
+fn a_runner_that_broke_is_nobodys_complaint_and_no_failure() {
+    let mut run = report(&[]);
+    run.absent = ["a", "b", "o"].map(id).into();
+    run.faults = [Fault::NotStarted, Fault::Absent(3)].into();
+    run.broken = Some("Error: no such module".into());
+    let check = Case {
+        runs: vec![run],
+        ..Case::default()
+    }
+    .check();
+    assert!(check.is_environment());
+    assert_eq!(check.broken.as_deref(), Some("Error: no such module"));
+}
+
+#[test]
 fn what_died_on_the_base_fails_by_crash() {
     let mut run = report(&[("o", Outcome::Passed)]);
     run.absent = [id("a"), id("b")].into();

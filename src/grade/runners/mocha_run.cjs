@@ -1,6 +1,7 @@
 // Starts mocha in this process. The code under test is loaded here too.
 'use strict';
 const path = require('node:path');
+const { existsSync } = require('node:fs');
 const common = require('./common.cjs');
 const { takesAName } = require('./scope.cjs');
 // What writes records is not found by looking around in this process.
@@ -12,10 +13,14 @@ const { request, send, end, leave, relative, classify, isAssertion, describe } =
 
 const flush = [process.stdout, process.stderr].map((stream) => stream.write.bind(stream));
 const mocha = common.from('mocha');
-const Mocha = mocha.require('mocha');
-const inside = (file) => mocha.require(path.join(mocha.folder, 'mocha', 'lib', 'cli', file));
-const { loadOptions } = inside('options.js');
-const { handleRequires } = inside('run-helpers.js');
+// From mocha 12 on these are `.cjs`, and what the package's name means is a module of another kind.
+const inside = (name) => {
+  const file = path.join(mocha.folder, 'mocha', 'lib', name);
+  return mocha.require(existsSync(file + '.cjs') ? file + '.cjs' : file + '.js');
+};
+const Mocha = inside('mocha');
+const { loadOptions } = inside('cli/options');
+const { handleRequires } = inside('cli/run-helpers');
 let failed = false;
 
 function failure(error) {
