@@ -21,6 +21,8 @@ pub struct Template<'a> {
     pub tests: &'a [&'a str],
     /// Runner options.
     pub options: &'a [String],
+    /// Plugins of the runner.
+    pub plugins: &'a [String],
     /// Variables that the suite needs.
     pub env: &'a [(String, String)],
 }
@@ -30,6 +32,7 @@ pub fn template(found: &Template<'_>) -> String {
     let limits = PlanLimits::default();
     let tests: Vec<_> = found.tests.iter().map(|path| quote(path)).collect();
     let options: Vec<_> = found.options.iter().map(|option| quote(option)).collect();
+    let plugins: Vec<_> = found.plugins.iter().map(|plugin| quote(plugin)).collect();
     let env = inline(found.env);
     let mut out = String::from(HEAD);
     let mut line = |text: std::fmt::Arguments<'_>| {
@@ -80,8 +83,9 @@ pub fn template(found: &Template<'_>) -> String {
         "# What the suite really needs of its runner. The runner's own configuration files are not read."
     ));
     line(format_args!(
-        "options = [{}]\nplugins = []\nenv = {env}",
-        options.join(", ")
+        "options = [{}]\nplugins = [{}]\nenv = {env}",
+        options.join(", "),
+        plugins.join(", ")
     ));
     line(format_args!(
         "# How often each test runs on the base, to find flakes."
@@ -138,7 +142,8 @@ mod tests {
             prepare: "pip install -r requirements.txt",
             build: "",
             tests: &["tests/", "src/**/test_*.py"],
-            options: &[],
+            options: &["--override-ini=a=b".to_owned()],
+            plugins: &["pytest_mock".to_owned()],
             env: &[("PYTHONPATH".to_owned(), "src".to_owned())],
         });
         let repository = Repository::parse(Path::new("hangar.toml"), &text).unwrap();
@@ -150,6 +155,8 @@ mod tests {
         );
         let plan = repository.to_plan(&[]).unwrap();
         assert_eq!(plan.tests, ["tests/", "src/**/test_*.py"]);
+        assert_eq!(plan.options, ["--override-ini=a=b"]);
+        assert_eq!(plan.plugins, ["pytest_mock"]);
         assert_eq!(plan.env["PYTHONPATH"], "src");
         assert_eq!(plan.limits, PlanLimits::default());
         assert!(text.lines().all(|line| line.len() <= 110), "{text}");

@@ -364,6 +364,20 @@ pub fn environment(checked: &Checked) -> Error {
              `env` in hangar.toml under [grader] suit it",
         );
     }
+    if !checked.check.unloaded.is_empty() {
+        let named: Vec<String> = checked.check.unloaded.iter().cloned().collect();
+        let quoted: Vec<String> = named.iter().map(|name| format!("\"{name}\"")).collect();
+        return Error::missing(
+            format!(
+                "tests need plugins of the runner that are installed and not loaded: {}",
+                named.join(", ")
+            ),
+            format!(
+                "name them in hangar.toml under [grader], and commit it to the base: plugins = [{}]",
+                quoted.join(", ")
+            ),
+        );
+    }
     let modules: Vec<&str> = checked.check.missing.iter().map(String::as_str).collect();
     let what = if modules.is_empty() {
         "what some of the tests need is not there".to_owned()

@@ -90,6 +90,8 @@ pub struct BaseCheck {
     pub uncovered: Vec<CriterionId>,
     /// Declared dependencies that are not there: not the writer's fault, and the end of it.
     pub missing: BTreeSet<String>,
+    /// Plugins of the runner that tests need, installed and not loaded: likewise.
+    pub unloaded: BTreeSet<String>,
     /// What the runner said last that broke before it ran a test.
     pub broken: Option<String>,
     /// What the writer must change. Empty: the tests can be sealed.
@@ -101,6 +103,7 @@ impl BaseCheck {
     pub fn is_environment(&self) -> bool {
         self.broken.is_some()
             || !self.missing.is_empty()
+            || !self.unloaded.is_empty()
             || self.results.values().any(|r| *r == BaseResult::Environment)
     }
 
@@ -174,6 +177,7 @@ pub fn check(evidence: &Evidence<'_>) -> BaseCheck {
     }
     for run in evidence.runs.iter().chain(evidence.sentinels) {
         out.missing.extend(run.missing.iter().cloned());
+        out.unloaded.extend(run.unloaded.iter().cloned());
         out.broken = out.broken.or_else(|| run.broken.clone());
         runs_are_sound(run, evidence.listed, &mut out.complaints);
     }
@@ -264,7 +268,7 @@ fn classify(id: &TestId, evidence: &Evidence<'_>, out: &mut BaseCheck) {
     for run in evidence.runs {
         if let Some(outcome) = run.outcomes.get(id) {
             seen.insert(BaseResult::of(*outcome));
-        } else if run.absent.contains(id) {
+        } else if run.absent.contains(id) && !run.not_run.contains_key(id) {
             let crashed = run.faults.iter().any(|fault| {
                 matches!(fault, Fault::Incomplete | Fault::NotStarted | Fault::Runner)
             });
@@ -276,9 +280,10 @@ fn classify(id: &TestId, evidence: &Evidence<'_>, out: &mut BaseCheck) {
     let Some(result) = seen.first().copied() else {
         // An id that the files don't hold was complained about already.
         if evidence.listed.is_none_or(|listed| listed.contains(id)) {
+            let why = evidence.runs.iter().find_map(|run| why(run, id));
             out.complaints.push(Complaint::new(
                 Kind::NotRun,
-                format!("`{id}` did not run on the base"),
+                format!("`{id}` did not run on the base{}", why.unwrap_or_default()),
             ));
         }
         return;
@@ -293,6 +298,11 @@ fn classify(id: &TestId, evidence: &Evidence<'_>, out: &mut BaseCheck) {
     }
     // The first in order is a failure where there is one.
     out.results.insert(id.clone(), result);
+}
+
+/// What follows "did not run", where the runner tells.
+fn why(run: &RunReport, id: &TestId) -> Option<String> {
+    run.not_run.get(id).map(|why| format!(" ({why})"))
 }
 
 /// Names that a run reported although nobody listed them, or twice.
@@ -380,7 +390,10 @@ fn sentinels_fail(evidence: &Evidence<'_>, complaints: &mut Vec<Complaint>) {
             Some(Outcome::Failed(class)) => format!("fails by {class}"),
             // One that the files don't hold was complained about already.
             None if evidence.listed.is_some_and(|listed| !listed.contains(id)) => continue,
-            None => "did not run".to_owned(),
+            None => {
+                let why = evidence.sentinels.and_then(|run| why(run, id));
+                format!("did not run{}", why.unwrap_or_default())
+            }
         };
         complaints.push(Complaint::new(Kind::Sentinel, format!(
             "the sentinel `{id}` {fault} on the base; a sentinel must fail by assertion with any \

@@ -256,7 +256,7 @@ fn python_dependencies(tree: Tree<'_>) -> BTreeSet<String> {
 }
 
 /// The distribution name at the start of a requirement (PEP 508), in lower case.
-fn requirement(line: &str) -> Option<String> {
+pub(crate) fn requirement(line: &str) -> Option<String> {
     let line = line.trim();
     let end = line
         .find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.')))

@@ -96,6 +96,10 @@ pub struct RunReport {
     pub mixed: BTreeSet<TestId>,
     /// Declared dependencies that were not there, by module name.
     pub missing: BTreeSet<String>,
+    /// Plugins of the runner that tests need, and that are installed and not loaded.
+    pub unloaded: BTreeSet<String>,
+    /// Tests whose body never ran, each with the reason: it may name a fixture of theirs.
+    pub not_run: BTreeMap<TestId, String>,
     /// Contradictions, each once.
     pub faults: BTreeSet<Fault>,
     /// Bounds that were hit.
@@ -216,12 +220,17 @@ impl Builder {
         });
     }
 
-    /// Whether any test failed.
-    pub(crate) fn any_failure(&self) -> bool {
-        self.report
-            .outcomes
-            .values()
-            .any(|outcome| !matches!(outcome, Outcome::Passed | Outcome::Skipped))
+    /// Takes a plugin of the runner that a test needs, and that is installed and not loaded.
+    pub(crate) fn unloaded(&mut self, module: &str) {
+        self.report.unloaded.insert(module.to_owned());
+    }
+
+    /// Takes a test that the runner ended before its body ran.
+    pub(crate) fn not_run(&mut self, name: &str, why: String) {
+        match self.resolve(name) {
+            Some(id) => drop(self.report.not_run.insert(id, why)),
+            None => self.unknown(name),
+        }
     }
 
     /// Closes the run. Tests that are absent because a bound was hit failed by it.

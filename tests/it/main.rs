@@ -61,6 +61,7 @@ mod grade_exec;
 mod grade_judge;
 mod grade_junit;
 mod grade_kit;
+mod grade_pytest_plugins;
 mod grade_runner_versions;
 mod grade_sandboxed;
 mod grade_tap;

@@ -55,6 +55,7 @@ pub(super) fn ensure(
             build: &found.build,
             tests: &tests,
             options: &found.options,
+            plugins: &found.plugins,
             env: &found.env,
         });
         files::write_atomic(&path, text.as_bytes(), 0o644)?;

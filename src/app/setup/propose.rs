@@ -31,6 +31,8 @@ pub(super) struct Proposal {
     pub(super) tests: Vec<String>,
     /// Runner options.
     pub(super) options: Vec<String>,
+    /// Plugins of the runner.
+    pub(super) plugins: Vec<String>,
     /// Variables of the plan.
     pub(super) env: Vec<(String, String)>,
 }
@@ -55,6 +57,7 @@ pub(super) fn propose(repo: &Repository, commit: ObjectId) -> Result<Proposal, E
             prepare: found.prepare,
             build: found.build,
             options: found.options,
+            plugins: found.plugins,
             env: found.env,
             tests: found.tests,
         },
@@ -65,6 +68,7 @@ pub(super) fn propose(repo: &Repository, commit: ObjectId) -> Result<Proposal, E
             prepare: String::new(),
             build: String::new(),
             options: Vec::new(),
+            plugins: Vec::new(),
             env: Vec::new(),
             tests: owned(adapter(Framework::Exec).default_tests()),
         },

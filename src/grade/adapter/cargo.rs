@@ -86,6 +86,7 @@ impl Adapter for Cargo {
             verify: "cargo test".into(),
             build: String::new(),
             options: Vec::new(),
+            plugins: Vec::new(),
             env: Vec::new(),
             prepare: if depends {
                 "cargo fetch".into()

@@ -63,6 +63,7 @@ impl Adapter for Ctest {
             prepare: String::new(),
             build: String::new(),
             options: Vec::new(),
+            plugins: Vec::new(),
             env: Vec::new(),
             tests,
         })

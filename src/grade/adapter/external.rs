@@ -244,6 +244,7 @@ pub(super) fn of_a_command_line(tree: Tree<'_>, other: Option<&Proposal>) -> Opt
             .map(ToString::to_string)
             .collect(),
         options: programs.iter().map(ToString::to_string).collect(),
+        plugins: Vec::new(),
         ..other.clone()
     })
 }

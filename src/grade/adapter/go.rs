@@ -61,6 +61,7 @@ impl Adapter for Go {
                 .map(|glob| (*glob).into())
                 .collect(),
             options: Vec::new(),
+            plugins: Vec::new(),
             env: Vec::new(),
         })
     }

@@ -404,6 +404,7 @@ pub(super) fn proposal(
         verify: verify.into(),
         build: String::new(),
         options: Vec::new(),
+        plugins: Vec::new(),
         env: Vec::new(),
         prepare: if needs {
             format!("{install} --ignore-scripts")

@@ -32,6 +32,7 @@ mod node;
 mod places;
 mod pytest;
 mod pytest_path;
+mod pytest_plugins;
 mod python;
 mod python_imports;
 mod python_proposal;
@@ -89,6 +90,8 @@ pub struct Proposal {
     pub tests: Vec<String>,
     /// Runner options.
     pub options: Vec<String>,
+    /// Plugins of the runner.
+    pub plugins: Vec<String>,
     /// Variables of the plan.
     pub env: Vec<(String, String)>,
 }

@@ -1,16 +1,11 @@
-//! The `pythonpath` of a repository's pytest configuration: hangar reads none of it when it grades,
-//! so `hangar init` writes it into the plan.
+//! Settings of a repository's pytest configuration, `pythonpath` above all: hangar reads none of it when it
+//! grades, so `hangar init` writes them into the plan.
 
 use crate::grade::manifest::Tree;
 
 /// The folders that pytest puts on the path, but for the root, which is there anyway. Read from the file
 /// that pytest would take.
 pub(super) fn folders(tree: Tree<'_>) -> Vec<String> {
-    let found = of_ini(tree, "pytest.ini", "pytest")
-        .or_else(|| of_pyproject(tree))
-        .or_else(|| of_ini(tree, "tox.ini", "pytest"))
-        .or_else(|| of_ini(tree, "setup.cfg", "tool:pytest"))
-        .unwrap_or_default();
     let plain = |folder: String| {
         let folder = folder.trim_start_matches("./").trim_end_matches('/');
         let is_plain = !folder.starts_with('/')
@@ -18,15 +13,27 @@ pub(super) fn folders(tree: Tree<'_>) -> Vec<String> {
             && folder.split('/').all(|part| part != "..");
         (is_plain && !matches!(folder, "" | ".")).then(|| folder.to_owned())
     };
-    found.into_iter().filter_map(plain).collect()
+    setting(tree, "pythonpath")
+        .into_iter()
+        .filter_map(plain)
+        .collect()
+}
+
+/// The words of one setting, read from the file that pytest would take.
+pub(super) fn setting(tree: Tree<'_>, key: &str) -> Vec<String> {
+    of_ini(tree, "pytest.ini", "pytest", key)
+        .or_else(|| of_pyproject(tree, key))
+        .or_else(|| of_ini(tree, "tox.ini", "pytest", key))
+        .or_else(|| of_ini(tree, "setup.cfg", "tool:pytest", key))
+        .unwrap_or_default()
 }
 
 /// `None` where the file does not configure pytest.
-fn of_pyproject(tree: Tree<'_>) -> Option<Vec<String>> {
+fn of_pyproject(tree: Tree<'_>, key: &str) -> Option<Vec<String>> {
     let document: toml::Table = tree.text("pyproject.toml")?.parse().ok()?;
     let pytest = document.get("tool")?.get("pytest")?;
     let options = pytest.get("ini_options").unwrap_or(pytest);
-    let texts = match options.get("pythonpath") {
+    let texts = match options.get(key) {
         Some(toml::Value::String(text)) => text.split_whitespace().map(str::to_owned).collect(),
         Some(toml::Value::Array(all)) => {
             let texts = all.iter().filter_map(toml::Value::as_str);
@@ -38,7 +45,7 @@ fn of_pyproject(tree: Tree<'_>) -> Option<Vec<String>> {
 }
 
 /// `None` where there is no such section. A value goes on in indented lines.
-fn of_ini(tree: Tree<'_>, file: &str, section: &str) -> Option<Vec<String>> {
+fn of_ini(tree: Tree<'_>, file: &str, section: &str, key: &str) -> Option<Vec<String>> {
     let text = tree.text(file)?;
     let (mut is_in, mut is_open, mut seen) = (false, false, false);
     let mut found = Vec::new();
@@ -58,9 +65,9 @@ fn of_ini(tree: Tree<'_>, file: &str, section: &str) -> Option<Vec<String>> {
             seen |= is_in;
         }
         is_open = false;
-        if let Some((key, value)) = line.split_once('=')
+        if let Some((name, value)) = line.split_once('=')
             && is_in
-            && key.trim() == "pythonpath"
+            && name.trim() == key
         {
             is_open = true;
             found.extend(value.split_whitespace().map(str::to_owned));

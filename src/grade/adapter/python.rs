@@ -250,7 +250,10 @@ fn failure(suite: &Suite, frame: &Frame) -> Outcome {
         "missing-module" if suite.project.is_declared_dependency(&frame.module) => {
             Outcome::Environment
         }
-        "missing-module" | "missing-symbol" => Outcome::Failed(FailureClass::MissingSymbol),
+        "missing-plugin" => Outcome::Environment,
+        "missing-module" | "missing-symbol" | "missing-fixture" => {
+            Outcome::Failed(FailureClass::MissingSymbol)
+        }
         "compile" => Outcome::Failed(FailureClass::Compile),
         _ => Outcome::Failed(FailureClass::Error),
     }
@@ -261,6 +264,31 @@ fn outcome(suite: &Suite, frame: &Frame) -> Option<Outcome> {
         "passed" => Some(Outcome::Passed),
         "skipped" => Some(Outcome::Skipped),
         "failed" => Some(failure(suite, frame)),
+        _ => None,
+    }
+}
+
+/// Why the body of a test never ran, where no patch can change that: nothing here is said of the code. A
+/// fixture may be the patch's to make only where something of the repository can define one.
+fn why_not_run(suite: &Suite, frame: &Frame) -> Option<String> {
+    let is_own = |plugin: &String| {
+        let top = plugin.split('.').next().unwrap_or(plugin);
+        suite.project.own.contains(top)
+    };
+    let plan = &suite.plan;
+    match frame.class.as_str() {
+        "missing-fixture" if plan.may_touch.is_empty() && !plan.plugins.iter().any(is_own) => {
+            Some(format!(
+                "there is no fixture `{}`: define it in a sealed file, or have a plugin that does named under \
+                 `plugins` in hangar.toml",
+                frame.module
+            ))
+        }
+        "unrun" => Some(
+            "it is an `async def` that no plugin takes: give it the plugin's mark, or run the coroutine in a \
+             plain `def`"
+                .to_owned(),
+        ),
         _ => None,
     }
 }
@@ -297,12 +325,16 @@ pub(super) fn read(
             builder.fault(Fault::Unreadable);
             continue;
         };
-        if outcome == Outcome::Environment {
-            builder.missing(&frame.module);
+        match (outcome, frame.class.as_str()) {
+            (Outcome::Environment, "missing-plugin") => builder.unloaded(&frame.module),
+            (Outcome::Environment, _) => builder.missing(&frame.module),
+            _ => {}
         }
     }
     for frame in &frames.tests {
-        if let Some(outcome) = outcome(suite, frame) {
+        if let Some(why) = why_not_run(suite, frame) {
+            builder.not_run(&frame.id, why);
+        } else if let Some(outcome) = outcome(suite, frame) {
             builder.outcome(&frame.id, outcome);
         }
     }
@@ -313,9 +345,11 @@ pub(super) fn read(
         }
     }
     if let Some(status) = frames.status {
+        let failed = |frame: &Frame| frame.outcome == "failed";
+        let any = frames.tests.iter().chain(&frames.files).any(failed);
         let fine = match status {
-            0 => !builder.any_failure(),
-            1 => builder.any_failure(),
+            0 => !any,
+            1 => any,
             _ => empty == Some(status) && frames.tests.is_empty(),
         };
         if !matches!(status, 0 | 1) && empty != Some(status) {

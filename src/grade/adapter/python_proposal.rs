@@ -1,8 +1,9 @@
 //! What `hangar init` writes for a Python repository.
 
-use super::{Adapter, Proposal, places, pytest_path, python};
-use crate::grade::manifest::{Tree, has_extension};
+use super::{Adapter, Proposal, places, pytest_path, pytest_plugins, python};
+use crate::grade::manifest::{Tree, has_extension, requirement};
 use crate::model::plan::Framework;
+use std::collections::BTreeSet;
 
 /// What `hangar init` writes for a Python repository.
 pub(super) fn proposal(adapter: &dyn Adapter, tree: Tree<'_>, verify: &str) -> Proposal {
@@ -16,7 +17,7 @@ pub(super) fn proposal(adapter: &dyn Adapter, tree: Tree<'_>, verify: &str) -> P
         .iter()
         .filter(|path| path.starts_with("requirements") && has_extension(path, "txt"))
         .filter(|path| !path.contains('/') && !is_for_something_else(path))
-        .map(|path| format!(" -r {path}"))
+        .cloned()
         .collect();
     let path = match framework {
         Framework::Pytest => pytest_path::folders(tree),
@@ -24,7 +25,16 @@ pub(super) fn proposal(adapter: &dyn Adapter, tree: Tree<'_>, verify: &str) -> P
     };
     let editable = is_installed(tree, &path);
     let needs = !lists.is_empty() || !runner.is_empty() || editable;
-    let editable = match (editable, test_extra(tree)) {
+    let extra = test_extra(tree).filter(|_| editable);
+    let (plugins, options) = match framework {
+        Framework::Pytest => {
+            pytest_plugins::of(tree, &installed(tree, &lists, editable, extra.as_deref()))
+        }
+        _ => (Vec::new(), Vec::new()),
+    };
+    let lists = lists.iter().map(|path| format!(" -r {path}"));
+    let lists = lists.collect::<String>();
+    let editable = match (editable, extra) {
         (false, _) => String::new(),
         (true, None) => " -e .".to_owned(),
         (true, Some(extra)) => format!(" -e .[{extra}]"),
@@ -37,10 +47,11 @@ pub(super) fn proposal(adapter: &dyn Adapter, tree: Tree<'_>, verify: &str) -> P
         framework,
         verify: verify.into(),
         build: String::new(),
-        options: Vec::new(),
+        options,
+        plugins,
         env,
         prepare: if needs {
-            format!("pip install{}{runner}{editable}", lists.concat())
+            format!("pip install{lists}{runner}{editable}")
         } else {
             String::new()
         },
@@ -119,6 +130,32 @@ fn is_installed(tree: Tree<'_>, path: &[String]) -> bool {
         "entry-points",
     ];
     brings.iter().any(|key| has("project", key)) || has("tool", "poetry")
+}
+
+/// Distributions that the proposed `prepare` installs by name.
+fn installed(
+    tree: Tree<'_>,
+    lists: &[String],
+    editable: bool,
+    extra: Option<&str>,
+) -> BTreeSet<String> {
+    let texts = lists.iter().filter_map(|path| tree.text(path));
+    let mut lines: Vec<String> = texts
+        .flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>())
+        .collect();
+    let document = tree.text("pyproject.toml");
+    let document = document.and_then(|text| text.parse::<toml::Table>().ok());
+    if let Some(project) = document.as_ref().and_then(|all| all.get("project"))
+        && editable
+    {
+        let own = project.get("dependencies");
+        let extras = project.get("optional-dependencies");
+        let of_extra = extra.and_then(|extra| extras?.get(extra));
+        let named = own.into_iter().chain(of_extra);
+        let named = named.filter_map(toml::Value::as_array).flatten();
+        lines.extend(named.filter_map(|one| one.as_str().map(str::to_owned)));
+    }
+    lines.iter().filter_map(|line| requirement(line)).collect()
 }
 
 /// Whether a requirement list is, by its name, for a checker, the documents or a release.
@@ -229,5 +266,38 @@ mod tests {
             proposed(&[("requirements-docs.txt", ""), ("a.py", "")]),
             "pip install pytest"
         );
+    }
+    #[test]
+    fn plugins_that_are_installed_are_named_with_what_they_need_set() {
+        let project = "[project]\nname = 'x'\n[project.optional-dependencies]\n\
+            test = ['pytest', 'pytest_asyncio>=1', 'pytest-mock', 'pytest-cov']\ndocs = ['respx']\n\
+            [tool.pytest.ini_options]\nasyncio_mode = 'auto'\n";
+        let found = proposal_of(&Pytest, &[("pyproject.toml", project)]);
+        assert_eq!(found.plugins, ["pytest_asyncio.plugin", "pytest_mock"]);
+        assert_eq!(found.options, ["--override-ini=asyncio_mode=auto"]);
+        let listed = [
+            (
+                "requirements-dev.txt",
+                "pytest-django==4.11 # web\n-r other.txt\n",
+            ),
+            (
+                "setup.cfg",
+                "[tool:pytest]\nDJANGO_SETTINGS_MODULE = site.settings\n",
+            ),
+        ];
+        let found = proposal_of(&Pytest, &listed);
+        assert_eq!(found.plugins, ["pytest_django.plugin"]);
+        assert_eq!(
+            found.options,
+            ["--override-ini=DJANGO_SETTINGS_MODULE=site.settings"]
+        );
+        // What `prepare` does not install can't be loaded.
+        let other = "[dependency-groups]\ntest = ['pytest-mock']\n";
+        assert!(
+            proposal_of(&Pytest, &[("pyproject.toml", other)])
+                .plugins
+                .is_empty()
+        );
+        assert!(proposal_of(&Unittest, &listed).plugins.is_empty());
     }
 }

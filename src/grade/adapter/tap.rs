@@ -49,6 +49,7 @@ impl Adapter for Tap {
             verify: "prove -r t".into(),
             build: String::new(),
             options: Vec::new(),
+            plugins: Vec::new(),
             env: Vec::new(),
             prepare: String::new(),
             tests: vec!["t/".into()],

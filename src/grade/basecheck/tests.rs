@@ -240,6 +240,32 @@ fn a_runner_that_broke_is_nobodys_complaint_and_no_failure() {
 }
 
 #[test]
+fn what_never_ran_is_said_with_the_reason_and_fails_nothing() {
+    let mut run = report(&[("b", FAILED), ("o", Outcome::Passed)]);
+    run.absent = [id("a")].into();
+    run.not_run = [(id("a"), "no fixture".to_owned())].into();
+    run.faults = [Fault::Absent(1), Fault::Runner].into();
+    let runs = vec![run];
+    let check = Case {
+        runs,
+        ..Case::default()
+    }
+    .check();
+    let said: Vec<&str> = check.complaints.iter().map(|one| &**one).collect();
+    assert_eq!(said, ["`a` did not run on the base (no fixture)"]);
+    assert!(!check.results.contains_key(&id("a")));
+    let mut run = report(&[]);
+    run.unloaded = ["pytest_mock".to_owned()].into();
+    let runs = vec![run];
+    let check = Case {
+        runs,
+        ..Case::default()
+    }
+    .check();
+    assert!(check.is_environment());
+}
+
+#[test]
 fn what_died_on_the_base_fails_by_crash() {
     let mut run = report(&[("o", Outcome::Passed)]);
     run.absent = [id("a"), id("b")].into();

@@ -1,4 +1,6 @@
 import importlib
+import importlib.metadata
+import inspect
 import pkgutil
 import unittest
 import unittest.mock
@@ -15,10 +17,55 @@ def load_everything():
             pass
 
 
+def unloaded(installed, config):
+    """Modules of installed plugins that the plan does not name: none of them loads itself."""
+    for found in importlib.metadata.distributions(path=installed):
+        for entry in found.entry_points:
+            module = entry.value.split(":")[0]
+            if entry.group == "pytest11" and not config.pluginmanager.has_plugin(module):
+                yield module
+
+
+def holds_fixture(module, name):
+    try:
+        places = dict(vars(importlib.import_module(module)))
+    except Exception:
+        return False
+    for key, value in places.items():
+        # The marker of a fixture, from pytest 8.4 on and before.
+        marker = getattr(value, "_fixture_function_marker", None)
+        marker = marker or getattr(value, "_pytestfixturefunction", None)
+        if marker is not None and (getattr(marker, "name", None) or key) == name:
+            return True
+    return False
+
+
+ASYNC = {"anyio": "anyio.pytest_plugin", "trio": "pytest_trio.plugin"}
+
+
+def why_not_run(item, error, installed):
+    """(class, what was missing) where pytest itself ended a test before its body ran; else None."""
+    if isinstance(error, _pytest.fixtures.FixtureLookupError):
+        name = str(error.argname)
+        for module in unloaded(installed, item.config):
+            if holds_fixture(module, name):
+                return "missing-plugin", module
+        return "missing-fixture", name
+    test = getattr(item, "obj", None)
+    is_async = inspect.iscoroutinefunction(test) or inspect.isasyncgenfunction(test)
+    if is_async and str(error).startswith("async def function"):
+        marks = [module for mark, module in ASYNC.items() if item.get_closest_marker(mark)]
+        wanted = marks[0] if marks else "pytest_asyncio.plugin"
+        if wanted in unloaded(installed, item.config):
+            return "missing-plugin", wanted
+        return "unrun", "async"
+    return None
+
+
 class Recorder:
     """Takes outcomes from the exceptions themselves, not from the reports made of them."""
 
-    def __init__(self, request, send):
+    def __init__(self, request, send, installed):
         self.order = {id: place for place, id in enumerate(request["ids"])}
         self.known = set(request["known"])
         self.collect_only = request["mode"] == "collect"
@@ -28,7 +75,8 @@ class Recorder:
         self.skips = (pytest.skip.Exception, unittest.SkipTest)
         self.xfail = pytest.xfail.Exception
         self.fails = pytest.fail.Exception
-        self.classify = classify
+        self.classify, self.why_not_run = classify, why_not_run
+        self.installed = installed
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items):
@@ -61,16 +109,21 @@ class Recorder:
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_makereport(self, item, call):
         report = yield
-        self.note(item.nodeid, call, report)
+        self.note(item, call, report)
         return report
 
-    def note(self, nodeid, call, report):
+    def note(self, item, call, report):
+        nodeid = item.nodeid
         state = self.state.setdefault(nodeid, {"outcome": "", "class": "", "module": "", "called": False})
         error = None if call.excinfo is None else call.excinfo.value
         if call.when == "call":
             state["called"] = True
         expected = hasattr(report, "wasxfail") or isinstance(error, self.xfail)
-        if error is None:
+        unrun = None if error is None else self.why_not_run(item, error, self.installed)
+        if unrun is not None:
+            outcome = "skipped" if isinstance(error, self.skips) else "failed"
+            state.update(outcome=outcome, module=unrun[1], **{"class": unrun[0]})
+        elif error is None:
             if report.outcome == "failed":
                 state.update(outcome="failed", **{"class": "assertion"})
             elif expected or report.outcome == "skipped":
@@ -95,6 +148,7 @@ def run():
     send, close = open_channel(request["nonce"])
     leave, flush = os._exit, (sys.stdout.flush, sys.stderr.flush)
     load_everything()
+    installed = list(sys.path)
     finder = prepare_imports(request)
     # pytest's own hook comes before every finder, and reads caches of what it rewrote.
     elsewhere = importlib.machinery.PathFinder.find_spec
@@ -116,7 +170,7 @@ def run():
         arguments.append("--collect-only")
     arguments += request["files"]
     send("start")
-    status = int(pytest.main(arguments, plugins=[Recorder(request, send)]))
+    status = int(pytest.main(arguments, plugins=[Recorder(request, send, installed)]))
     close(status)
     for stream in flush:
         try:
