@@ -127,3 +127,29 @@ fn what_pytest_says_of_a_plugin_it_can_not_load_is_told() {
         "{said}"
     );
 }
+
+#[test]
+#[ignore = "heavy: needs python3 with pytest"]
+fn only_an_assertion_of_the_body_fails_by_assertion() {
+    let text = "import pytest\n\
+                @pytest.fixture\ndef wrong():\n    assert False\n\
+                @pytest.fixture\ndef late():\n    yield\n    assert False\n\
+                @pytest.mark.xfail(strict=True)\ndef test_strict():\n    assert True\n\
+                def test_fixture(wrong):\n    pass\n\
+                def test_late(late):\n    pass\n\
+                def test_body():\n    assert 1 == 2\n\
+                def test_raises():\n    with pytest.raises(ValueError):\n        pass\n";
+    let report = run(text, &[], &[]);
+    let assertion = Some(Outcome::Failed(FailureClass::Assertion));
+    let error = Some(Outcome::Failed(FailureClass::Error));
+    for (test, expected) in [
+        ("test_strict", error),
+        ("test_fixture", error),
+        ("test_late", error),
+        ("test_body", assertion),
+        ("test_raises", assertion),
+    ] {
+        let found = outcome_of(&report, &name(test));
+        assert_eq!(found, expected, "{test} {report:?}");
+    }
+}

@@ -77,6 +77,16 @@ class Recorder:
         self.fails = pytest.fail.Exception
         self.classify, self.why_not_run = classify, why_not_run
         self.installed = installed
+        self.root = os.path.join(request["root"], "")
+
+    def is_within(self, error):
+        """Whether code of the tree was running; else pytest or a plugin failed the test by itself."""
+        frame = error.__traceback__
+        while frame is not None:
+            if frame.tb_frame.f_code.co_filename.startswith(self.root):
+                return True
+            frame = frame.tb_next
+        return False
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items):
@@ -125,7 +135,8 @@ class Recorder:
             state.update(outcome=outcome, module=unrun[1], **{"class": unrun[0]})
         elif error is None:
             if report.outcome == "failed":
-                state.update(outcome="failed", **{"class": "assertion"})
+                # pytest's own word (it was expected to fail): no assertion of the test did not hold.
+                state.update(outcome="failed", **{"class": "error"})
             elif expected or report.outcome == "skipped":
                 state["outcome"] = state["outcome"] or "skipped"
         elif isinstance(error, self.skips) or expected:
@@ -134,8 +145,11 @@ class Recorder:
             self.send("odd", nodeid)
         elif state["outcome"] != "failed":
             klass, module = self.classify(error)
-            if isinstance(error, self.fails):
+            if isinstance(error, self.fails) and self.is_within(error):
                 klass = "assertion"
+            elif klass == "assertion" and call.when != "call":
+                # A fixture's: the test's own body never ran, or had ended.
+                klass = "error"
             state.update(outcome="failed", module=module, **{"class": klass})
         if call.when == "teardown":
             self.state.pop(nodeid)
