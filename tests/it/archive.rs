@@ -505,6 +505,94 @@ fn a_server_takes_no_archive_that_lists_less_in_place_of_another() {
     hub.env.git(&hub.bare, &["cat-file", "-e", &grown]);
 }
 
+/// Without a key: commits that no task names, brought along by an archive.
+#[test]
+fn an_archive_brings_nothing_that_it_does_not_name() {
+    let (hub, first) = Hub::new();
+    let id = ended(&hub, &first, "Over");
+    archive(&hub, &first, &[&id]);
+    synced(&hub, &first);
+    let bare = |args: &[&str]| hub.env.git(&hub.bare, args);
+    let ours = format!("refs/hangar/archive/{}", &id[..1]);
+    let head = bare(&["rev-parse", &ours]).trim().to_owned();
+    let tree = bare(&["rev-parse", &format!("{head}^{{tree}}")]);
+    let (tree, none) = (tree.trim(), mktree(&hub, ""));
+    let junk = bare(&["commit-tree", &none, "-m", "foreign"]);
+    let other = if id.starts_with('y') { "z" } else { "y" };
+    let other = format!("refs/hangar/archive/{other}");
+    let offers: [(&str, &[&str], &str); 5] = [
+        (
+            &other,
+            &["commit-tree", &none, "-p", &junk, "-m", "archive"],
+            "does not name",
+        ),
+        (
+            &other,
+            &["commit-tree", &none, "-m", "archive"],
+            "begins without a task",
+        ),
+        (
+            &other,
+            &["commit-tree", &none, "-p", &junk, "-m", "junk"],
+            "is no archive",
+        ),
+        (
+            &ours,
+            &[
+                "commit-tree",
+                tree,
+                "-p",
+                &head,
+                "-p",
+                &junk,
+                "-m",
+                "archive",
+            ],
+            "does not name",
+        ),
+        (
+            &ours,
+            &["commit-tree", tree, "-p", &head, "-m", "archive"],
+            "nothing came to it",
+        ),
+    ];
+    for (name, make, why) in offers {
+        let offer = bare(make);
+        let kept = bare(&["for-each-ref", "--format=%(objectname)", name]);
+        // A clone takes none of the first four.
+        if why != "nothing came to it" {
+            bare(&["update-ref", name, &offer]);
+            let text = hub.sync(&first).json().to_string();
+            assert!(text.contains(why) || text.contains("replaced"), "{text}");
+            let here = hub
+                .env
+                .git(&first, &["for-each-ref", "--format=%(objectname)", name]);
+            assert_eq!(here, kept);
+        }
+        if kept.is_empty() {
+            bare(&["update-ref", "-d", name]);
+        } else {
+            bare(&["update-ref", name, &head]);
+        }
+        // Nor does a server with the hook.
+        bare(&["update-ref", "refs/heads/offer", &offer]);
+        hub.env
+            .git(&first, &["fetch", "-q", "origin", "refs/heads/offer"]);
+        bare(&["update-ref", "-d", "refs/heads/offer"]);
+        server::hangar(&hub.bare, &["hook", "pre-receive", "--install"], "").done();
+        let said = said(
+            &first,
+            &["push", "--no-verify", "origin", &format!("{offer}:{name}")],
+        );
+        said.refused(name, why);
+        server::hangar(&hub.bare, &["hook", "pre-receive", "--remove"], "").done();
+    }
+    // The honest control.
+    let next = ended(&hub, &first, "Next");
+    archive(&hub, &first, &[&next]);
+    synced(&hub, &first);
+}
+
 #[test]
 fn a_sync_archives_what_is_due_by_the_policy() {
     let (hub, first) = Hub::new();

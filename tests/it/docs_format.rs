@@ -367,11 +367,11 @@ fn the_subset_is_the_one_of_the_page() {
 #[test]
 fn the_examples_of_the_configuration_page_are_read_without_a_warning() {
     let examples = crate::docs::blocks(&page("docs/reference/configuration.md"), "toml");
-    let [repository, junit, user] = examples.as_slice() else {
+    let [repository, pytest, junit, user] = examples.as_slice() else {
         panic!("{} examples", examples.len())
     };
     let path = std::path::Path::new("x.toml");
-    for text in [repository, junit] {
+    for text in [repository, pytest, junit] {
         let read = hangar::config::repository::Repository::parse(path, text).unwrap();
         assert!(read.warnings.is_empty(), "{:?}", read.warnings);
     }

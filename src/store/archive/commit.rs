@@ -5,7 +5,7 @@
 //! that the listing took up, so that whoever has the archive has every history in it.
 
 use super::listing::{self, Heads};
-use crate::git::{CommitDraft, Repository};
+use crate::git::{Commit, CommitDraft, Repository};
 use crate::model::ids::TaskId;
 use crate::model::object_id::ObjectId;
 use crate::store::Error;
@@ -73,13 +73,16 @@ pub(super) fn union(repo: &Repository, one: ObjectId, two: ObjectId) -> Result<O
 }
 
 /// The tasks that an archive has and `old` has not, or has otherwise. An error where its listing is
-/// malformed, or names a commit that it does not reach: then a garbage collection could lose it.
+/// malformed, where it names a commit that it does not reach (a garbage collection could lose it), or where it
+/// reaches one that it does not name (nobody would ever look at that).
 pub(super) fn offered(
     repo: &Repository,
     old: Option<ObjectId>,
     new: ObjectId,
 ) -> Result<BTreeMap<TaskId, Heads>, Error> {
-    let reached = reached(repo, old, new)?;
+    let spine = spine(repo, old, new)?;
+    let parents = spine.values().flat_map(|commit| &commit.parents);
+    let reached: BTreeSet<&ObjectId> = parents.collect();
     let before = old.map(|old| repo.read_commit(old)).transpose()?;
     let before = before.map(|commit| commit.tree);
     let mut found = BTreeMap::new();
@@ -91,15 +94,71 @@ pub(super) fn offered(
         };
         for (name, commit) in &heads {
             if known.get(name) != Some(commit) && !reached.contains(commit) {
-                return Err(Error::Document {
-                    place: "the archive".into(),
-                    reason: format!("it does not hold commit {} of {name}", commit.short()),
-                });
+                return Err(malformed(format!(
+                    "it does not hold commit {} of {name}",
+                    commit.short()
+                )));
             }
         }
         found.insert(id, heads);
     }
+    let is_archive = |id: &ObjectId| spine.contains_key(id) || Some(*id) == old;
+    for commit in spine.values() {
+        let (above, taken): (Vec<ObjectId>, Vec<ObjectId>) =
+            commit.parents.iter().partition(|id| is_archive(id));
+        let first = above.first().map(|first| repo.read_commit(*first));
+        let first = first.transpose()?.map(|first| first.tree);
+        let named = named(repo, first, commit.tree, new, &found)?;
+        if let Some(stray) = taken.iter().find(|id| !named.contains(id)) {
+            return Err(malformed(format!(
+                "it holds commit {}, which it does not name",
+                stray.short()
+            )));
+        }
+        if above.is_empty() && named.is_empty() {
+            return Err(malformed("it begins without a task".into()));
+        }
+    }
     Ok(found)
+}
+
+/// The commits that a tree of an archive names beyond the one before. All of them must be in the listing of
+/// `new` too, as far or further; `found` is what that has anew.
+fn named(
+    repo: &Repository,
+    before: Option<ObjectId>,
+    tree: ObjectId,
+    new: ObjectId,
+    found: &BTreeMap<TaskId, Heads>,
+) -> Result<BTreeSet<ObjectId>, Error> {
+    let mut named = BTreeSet::new();
+    for (id, blob) in listing::newer(repo, before, tree)? {
+        let last = match found.get(&id) {
+            Some(heads) => heads.clone(),
+            None => listing::read(repo, new, &id)?,
+        };
+        for (name, head) in listing::file(repo, blob, &id)? {
+            let held = match last.get(&name) {
+                Some(last) => *last == head || repo.is_ancestor(head, *last)?,
+                None => false,
+            };
+            if !held {
+                return Err(malformed(format!(
+                    "it named commit {} of {name}, and does no longer",
+                    head.short()
+                )));
+            }
+            named.insert(head);
+        }
+    }
+    Ok(named)
+}
+
+fn malformed(reason: String) -> Error {
+    Error::Document {
+        place: "the archive".into(),
+        reason,
+    }
 }
 
 /// Whether every task of `old` is in `new`, as far as it was or further.
@@ -117,34 +176,34 @@ pub(super) fn holds_all(repo: &Repository, old: ObjectId, new: ObjectId) -> Resu
     Ok(true)
 }
 
-/// The commits of the archive since `old`, and their parents.
-fn reached(
+/// The commits of the archive itself since `old`.
+fn spine(
     repo: &Repository,
     old: Option<ObjectId>,
     new: ObjectId,
-) -> Result<BTreeSet<ObjectId>, Error> {
-    let mut found = BTreeSet::from([new]);
+) -> Result<BTreeMap<ObjectId, Commit>, Error> {
+    let mut spine = BTreeMap::new();
+    let mut seen = BTreeSet::from([new]);
     let mut open = vec![new];
-    let mut walked = 0;
     while let Some(id) = open.pop() {
         if Some(id) == old {
             continue;
         }
         let commit = repo.read_commit(id)?;
         if commit.message != MESSAGE.as_bytes() {
+            if id == new {
+                return Err(malformed("it is no archive".into()));
+            }
             continue;
         }
-        walked += 1;
-        if walked > MAX_SPINE {
-            return Err(Error::Document {
-                place: "the archive".into(),
-                reason: "its history is too long".into(),
-            });
+        if spine.len() >= MAX_SPINE {
+            return Err(malformed("its history is too long".into()));
         }
-        let parents = commit.parents.into_iter();
-        open.extend(parents.filter(|parent| found.insert(*parent)));
+        let parents = commit.parents.iter().copied();
+        open.extend(parents.filter(|parent| seen.insert(*parent)));
+        spine.insert(id, commit);
     }
-    Ok(found)
+    Ok(spine)
 }
 
 /// For each ref the commit that reaches both, made by a join where neither does.

@@ -279,6 +279,12 @@ pub(super) fn grown(
     new: ObjectId,
 ) -> Result<BTreeMap<TaskId, Heads>, Error> {
     let offered = commit::offered(repo, old, new)?;
+    if offered.is_empty() {
+        return Err(Error::Document {
+            place: "the archive".into(),
+            reason: "nothing came to it".into(),
+        });
+    }
     if let Some(old) = old
         && !commit::holds_all(repo, old, new)?
     {
