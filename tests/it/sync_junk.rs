@@ -375,7 +375,7 @@ fn what_may_be_signed_is_left_and_the_way_out_that_is_told_works_with_hooks() {
         assert_eq!(report["unpublished"], json!([POLICY]), "{report}");
         assert_eq!(scene.bare(&["rev-parse", POLICY]), junk);
         let ran = hub.env.hangar(first, &["sync"]).exits(1);
-        let out = format!("`git push --no-verify origin --delete {POLICY}`");
+        let out = format!("`git push --no-verify --force origin {POLICY}:{POLICY}`");
         assert!(ran.stdout.contains(&out), "{ran}");
         let told = out.trim_matches('`').split(' ').skip(1);
         hub.env.git_said(first, &told.collect::<Vec<_>>()).done();

@@ -76,17 +76,19 @@ fn what_stays_unpublished_beside_a_ref_that_can_not_be_taken_is_said() {
     let ran = hub.env.hangar(&first, &["sync"]).exits(1);
     assert!(ran.stdout.contains("not pushed 1 ref"), "{ran}");
     // The way out that was told.
-    let out = "git push --no-verify origin --delete refs/hangar/policy";
+    let out = "git push --no-verify --force origin refs/hangar/policy:refs/hangar/policy";
     assert!(ran.stdout.contains(out), "{ran}");
+    // Deleted, a clone that is behind would put an old one in its place.
+    assert!(!ran.stdout.contains("--delete"), "{ran}");
     hub.env.git(
         &first,
         &[
             "push",
             "-q",
             "--no-verify",
+            "--force",
             "origin",
-            "--delete",
-            "refs/hangar/policy",
+            "refs/hangar/policy:refs/hangar/policy",
         ],
     );
     let healed = hub.sync(&first).json();

@@ -202,6 +202,13 @@ fn ways_out(view: &SyncView, name: &str, signed: bool) -> Vec<String> {
         "hint: it may hold something signed, so look at it first: `git fetch {remote} {full}`, then `git log -p FETCH_HEAD`"
     ));
     }
+    if own == Some("policy") {
+        // Versions that others signed may lie below what can't be taken: they would go with it.
+        lines.push(format!(
+            "hint: good versions may lie below it that this clone does not have. A clone that has the newest puts it right (`git push --no-verify --force {remote} {name}:{full}`, hooks of hangar let no ref go back), then `hangar sync`"
+        ));
+        return lines;
+    }
     lines.push(format!(
         "hint: where it is nobody's, whoever may write there takes it away (hangar's hooks let no ref go): `git push --no-verify {remote} --delete {full}`, then `hangar sync`"
     ));
