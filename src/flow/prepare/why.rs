@@ -73,6 +73,9 @@ pub(super) fn failed(plan: &Plan, step: Option<&StepOutcome>, records: &[EgressR
     if !unreachable.is_empty() {
         return not_reached(&what, &unreachable);
     }
+    if let Some(remedy) = no_program(step) {
+        return Error::missing(what, remedy);
+    }
     Error::missing(
         what,
         format!(
@@ -80,6 +83,40 @@ pub(super) fn failed(plan: &Plan, step: Option<&StepOutcome>, records: &[EgressR
             quoted(&plan.prepare)
         ),
     )
+}
+
+/// What to do where a shell did not find a program (127) or could not start it (126): the line may be right.
+fn no_program(step: Option<&StepOutcome>) -> Option<String> {
+    let (step, verb) = match step {
+        Some(step) if step.end == End::Exited(127) => (step, "is not there"),
+        Some(step) if step.end == End::Exited(126) => (step, "can't be started"),
+        _ => return None,
+    };
+    let name = shell_named(&String::from_utf8_lossy(&step.stderr));
+    let Some(name) = name else {
+        return Some(format!(
+            "a program of `prepare` {verb} in the sandbox; -v shows which"
+        ));
+    };
+    let known = super::PROGRAMS.contains(&name.as_str());
+    let named = format!(", or say where it is: hangar config set toolchain.{name} PATH");
+    Some(format!(
+        "`{name}` {verb} in the sandbox: install it on this machine{}",
+        if known { named.as_str() } else { "" }
+    ))
+}
+
+/// The name in `sh: 1: cargo: not found` and the like.
+fn shell_named(stderr: &str) -> Option<String> {
+    let ends = [": not found", ": command not found", ": Permission denied"];
+    let tells = |line: &str| {
+        ends.iter()
+            .find_map(|end| line.trim().strip_suffix(end).map(str::to_owned))
+    };
+    let line = stderr.lines().rev().find_map(tells)?;
+    let name = line.rsplit(": ").next()?.trim();
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._+-".contains(c);
+    (!name.is_empty() && name.chars().all(is_plain)).then(|| cut(name))
 }
 
 fn ending(step: Option<&StepOutcome>) -> String {
@@ -185,6 +222,34 @@ mod tests {
             remedy.ends_with(r#"prepare = 'pip install "x"'"#),
             "{remedy}"
         );
+    }
+
+    #[test]
+    fn a_program_that_is_missing_makes_no_line_wrong() {
+        let of = |status, stderr: &str| {
+            let mut step = step(stderr);
+            step.end = End::Exited(status);
+            match failed(&plan(), Some(&step), &[]) {
+                Error::Missing { remedy, .. } => remedy,
+                other => panic!("{other}"),
+            }
+        };
+        let cargo = of(127, "/bin/sh: 1: cargo: not found\n");
+        assert!(cargo.starts_with("`cargo` is not there"), "{cargo}");
+        assert!(cargo.ends_with("toolchain.cargo PATH"), "{cargo}");
+        let make = of(127, "sh: line 1: make: command not found\n");
+        assert_eq!(
+            make,
+            "`make` is not there in the sandbox: install it on this machine"
+        );
+        let setup = of(126, "/bin/sh: 1: ./setup.sh: Permission denied\n");
+        assert!(
+            setup.starts_with("`./setup.sh` can't be started"),
+            "{setup}"
+        );
+        for said in [cargo, make, setup, of(127, "")] {
+            assert!(!said.contains("correct this line"), "{said}");
+        }
     }
 
     #[test]
