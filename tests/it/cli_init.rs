@@ -461,3 +461,31 @@ fn init_writes_settings_that_fit_tests_beside_the_code_and_a_path_of_pytest() {
         }
     }
 }
+
+#[test]
+fn projects_below_a_root_that_is_none_are_named_with_what_to_write() {
+    let env = TestEnv::new();
+    let files: &[File<'_>] = &[
+        (
+            "a/Cargo.toml",
+            "[package]\nname = \"a\"\nversion = \"1.0.0\"\n",
+        ),
+        (
+            "b/package.json",
+            "{\"scripts\": {\"test\": \"node --test\"}}\n",
+        ),
+    ];
+    let dir = env.repo("repo", files);
+    let ran = env.hangar(&dir, &["init"]).success();
+    let told = "none recognised; `grader.framework` in hangar.toml names one";
+    assert!(ran.stdout.contains(told), "{ran}");
+    let needs = "a/ it needs a Cargo.toml at the root with [workspace] members = [\"a\"]";
+    assert!(ran.stdout.contains(needs), "{ran}");
+    let write = "b/ framework = \"node\", tests = [\"b/test/\"]";
+    assert!(ran.stdout.contains(write), "{ran}");
+    let other = TestEnv::new();
+    let dir = other.repo("repo", files);
+    let report = other.json(&dir, &["init"]);
+    validate("init", &report);
+    assert_eq!(report["below"][0]["framework"], "cargo", "{report}");
+}

@@ -1,5 +1,6 @@
 //! `hangar.toml` in the work tree: written once, later only its `[trust]` line.
 
+use super::below::Below;
 use super::propose::propose;
 use crate::app::{Error, Here};
 use crate::base::files;
@@ -33,16 +34,26 @@ pub(super) fn refuse_link(work_tree: &Path, name: &str) -> Result<(), Error> {
     }
 }
 
+/// What came of [`ensure`].
+#[derive(Debug)]
+pub(super) struct Ensured {
+    /// What was done.
+    pub(super) action: FileAction,
+    /// The framework that was recognised, or that the file names.
+    pub(super) framework: Option<String>,
+    /// Projects in folders, where none was recognised.
+    pub(super) below: Vec<Below>,
+}
+
 /// Writes `hangar.toml`, or puts the policy's digest into the one that is there. Comments and
-/// order of an existing file are kept. Also tells the framework that was
-/// recognised, or that the file names.
+/// order of an existing file are kept.
 pub(super) fn ensure(
     here: &Here,
     repo: &Repository,
     work_tree: &Path,
     commit: ObjectId,
     policy: Digest,
-) -> Result<(FileAction, Option<String>), Error> {
+) -> Result<Ensured, Error> {
     let path = work_tree.join(FILE);
     let Some(text) = read_file(&path)? else {
         let found = propose(repo, commit)?;
@@ -60,19 +71,28 @@ pub(super) fn ensure(
         });
         files::write_atomic(&path, text.as_bytes(), 0o644)?;
         let framework = found.found.then(|| found.framework.to_string());
-        return Ok((FileAction::Created, framework));
+        return Ok(Ensured {
+            action: FileAction::Created,
+            framework,
+            below: found.below,
+        });
     };
     let config = parse(&text)?;
     here.notices.unknown_keys(&config.warnings);
     here.deliverable(&config);
     let framework = config.framework().map(|one| one.to_string());
-    match with_policy(&text, policy)? {
-        None => Ok((FileAction::Kept, framework)),
+    let action = match with_policy(&text, policy)? {
+        None => FileAction::Kept,
         Some(changed) => {
             files::write_atomic(&path, changed.as_bytes(), 0o644)?;
-            Ok((FileAction::Changed, framework))
+            FileAction::Changed
         }
-    }
+    };
+    Ok(Ensured {
+        action,
+        framework,
+        below: Vec::new(),
+    })
 }
 
 /// The policy that the file in the work tree names.

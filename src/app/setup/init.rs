@@ -2,6 +2,7 @@
 //! changes nothing.
 
 use super::agents;
+use super::below::Below;
 use super::config_file::{self, FileAction};
 use super::found::{Founder, found};
 use super::join::{Standing, find, standing};
@@ -90,6 +91,9 @@ pub struct InitReport {
     /// absent when there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub framework: Option<String>,
+    /// Projects in folders of the repository, where none was recognised at its root.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub below: Vec<Below>,
     /// The remote that the policy was fetched from, where it was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fetched_from: Option<String>,
@@ -284,11 +288,11 @@ fn complete(
     pins::record(&store.repo, &store.policy)?;
     let mut to_commit = Vec::new();
     let mut changed = fresh;
-    let mut framework = None;
+    let (mut framework, mut below) = (None, Vec::new());
     if let Some(work_tree) = store.repo.work_tree() {
-        let (action, found) = config_file::ensure(here, &store.repo, work_tree, head, id)?;
-        framework = found;
-        changed |= action != FileAction::Kept;
+        let found = config_file::ensure(here, &store.repo, work_tree, head, id)?;
+        (framework, below) = (found.framework, found.below);
+        changed |= found.action != FileAction::Kept;
         if !config_file::is_committed(&store.repo, work_tree, head)? {
             to_commit.push(crate::config::repository::FILE.to_owned());
         }
@@ -324,6 +328,7 @@ fn complete(
         machine_keys_made: standing.machine_keys,
         keys_dir: here.data_dir(&id)?.display().to_string(),
         framework,
+        below,
         fetched_from: None,
         to_commit,
         commit_first: matches!(named::named_at(here, &store.repo, head), Ok(Some(named)) if named != id),

@@ -1,6 +1,7 @@
 //! Setting hangar up in a repository, and taking it out again.
 
 pub mod agents;
+pub mod below;
 mod config_file;
 pub mod deinit;
 mod found;

@@ -1,5 +1,6 @@
 //! What a `hangar.toml` for this repository should say.
 
+use super::below::{self, Below};
 use crate::app::Error;
 use crate::git::{EntryKind, Repository};
 use crate::grade::manifest::Tree;
@@ -35,6 +36,8 @@ pub(super) struct Proposal {
     pub(super) plugins: Vec<String>,
     /// Variables of the plan.
     pub(super) env: Vec<(String, String)>,
+    /// Projects in folders, where the root is none.
+    pub(super) below: Vec<Below>,
 }
 
 /// Looks at the files of a commit. Where nothing is recognised, `exec` is proposed: it fits any
@@ -60,6 +63,7 @@ pub(super) fn propose(repo: &Repository, commit: ObjectId) -> Result<Proposal, E
             plugins: found.plugins,
             env: found.env,
             tests: found.tests,
+            below: Vec::new(),
         },
         None => Proposal {
             framework: Framework::Exec,
@@ -71,6 +75,7 @@ pub(super) fn propose(repo: &Repository, commit: ObjectId) -> Result<Proposal, E
             plugins: Vec::new(),
             env: Vec::new(),
             tests: owned(adapter(Framework::Exec).default_tests()),
+            below: below::projects(&paths, &read),
         },
     })
 }

@@ -171,6 +171,14 @@ fn text(report: &InitReport) -> String {
         out.push(
             "  framework   none recognised; `grader.framework` in hangar.toml names one".into(),
         );
+        let line = |text: String| format!("              {}", escape::line(&text));
+        if !report.below.is_empty() {
+            out.push(line(
+                "tests run from the root; for those of a folder write under [grader]:".into(),
+            ));
+        }
+        let below = report.below.iter();
+        out.extend(below.map(|one| line(format!("{} {}", one.folder, one.write))));
     }
     let label = |index| if index == 0 { "hooks" } else { "" };
     let hooks = hook::lines(&report.hooks).into_iter().enumerate();
