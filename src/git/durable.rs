@@ -6,7 +6,8 @@ use super::repository::{Repository, from_gix};
 use crate::model::object_id::ObjectId;
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 /// From so many objects on, one sync of the file system is cheaper than one per file.
 pub(super) const SYNC_EACH: usize = 32;
@@ -20,6 +21,34 @@ const NOW_SPEC: rustix::fs::Timespec = rustix::fs::Timespec {
     tv_sec: 0,
     tv_nsec: rustix::fs::UTIME_NOW,
 };
+
+/// How long nobody has written to a file that was left.
+const LEFT: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Removes what gix had begun to write where its process was killed. `git gc` knows files of Git's own names
+/// only. `now` is when something was written just before, by the clock that stamps those files.
+fn sweep(objects: &Path, now: SystemTime) {
+    let Ok(entries) = std::fs::read_dir(objects) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let rest = name.as_encoded_bytes().strip_prefix(b".tmp");
+        let is_name =
+            rest.is_some_and(|rest| rest.len() == 6 && rest.iter().all(u8::is_ascii_alphanumeric));
+        if !is_name {
+            continue;
+        }
+        let Ok(meta) = entry.metadata() else { continue };
+        let age = meta
+            .modified()
+            .ok()
+            .and_then(|then| now.duration_since(then).ok());
+        if meta.is_file() && age.is_some_and(|age| age > LEFT) {
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
+}
 
 impl Repository {
     /// Puts these objects and everything written through this value on disk. Called by every ref
@@ -40,6 +69,10 @@ impl Repository {
         let paths = ids.iter().map(|id| self.loose_path(*id));
         let there = |path: &PathBuf| !matches!(path.try_exists(), Ok(false));
         let paths: Vec<_> = paths.filter(there).collect();
+        let written = paths.first().and_then(|path| path.metadata().ok());
+        if let Some(now) = written.and_then(|meta| meta.modified().ok()) {
+            sweep(objects, now);
+        }
         if paths.len() > SYNC_EACH {
             let dir = File::open(objects).map_err(file("open", objects))?;
             return rustix::fs::syncfs(&dir).map_err(file("sync", objects));
@@ -115,5 +148,38 @@ impl Repository {
         }
         self.unsynced.borrow_mut().insert(id);
         id
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::{self, File};
+
+    #[test]
+    fn what_a_killed_process_had_begun_to_write_goes_after_a_day() {
+        let folder = tempfile::tempdir().unwrap();
+        let make = |name: &str, old: bool| {
+            let path = folder.path().join(name);
+            let file = File::create(&path).unwrap();
+            let now = file.metadata().unwrap().modified().unwrap();
+            if old {
+                file.set_modified(now - LEFT - Duration::from_secs(60))
+                    .unwrap();
+            }
+            (path, now)
+        };
+        let (old, now) = make(".tmpAb3xYz", true);
+        let others = [
+            make(".tmpAb3xYw", false),
+            make(".tmpkeep", true),
+            make(".tmp-b3xYz", true),
+            make("tmp_obj_Ab3xYz", true),
+        ];
+        let dir = folder.path().join(".tmpAb3xYv");
+        fs::create_dir(&dir).unwrap();
+        sweep(folder.path(), now);
+        assert!(!old.exists() && dir.exists());
+        assert!(others.iter().all(|(path, _)| path.exists()));
     }
 }

@@ -489,3 +489,21 @@ fn projects_below_a_root_that_is_none_are_named_with_what_to_write() {
     validate("init", &report);
     assert_eq!(report["below"][0]["framework"], "cargo", "{report}");
 }
+
+/// What gix had begun to write goes with the next write, after a day.
+#[test]
+fn an_object_that_a_killed_process_began_is_cleared_away() {
+    let env = TestEnv::new();
+    let dir = env.repo("repo", &[("a.txt", "a\n")]);
+    let left = dir.join(".git/objects/.tmpQ7x3Zb");
+    let young = dir.join(".git/objects/.tmpQ7x3Zc");
+    for path in [&left, &young] {
+        write(path, "x");
+    }
+    let file = fs::File::options().write(true).open(&left).unwrap();
+    let then = file.metadata().unwrap().modified().unwrap();
+    let days = std::time::Duration::from_secs(2 * 24 * 60 * 60);
+    file.set_modified(then - days).unwrap();
+    env.hangar(&dir, &["init"]).success();
+    assert!(!left.exists() && young.exists());
+}

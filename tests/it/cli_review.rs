@@ -414,3 +414,17 @@ fn a_time_that_is_none_is_refused_with_its_range() {
     let ran = place.hangar_with(place.root(), &["key", "list"], &vars, "");
     ran.success();
 }
+
+#[test]
+fn what_a_killed_demo_left_goes_with_the_next_one() {
+    let env = TestEnv::without_key();
+    let temporary = env.root().join("tmp");
+    let dead = temporary.join("hangar-demo-Ab3xYz");
+    write(&dead.join("lock"), "");
+    write(&dead.join("repo/file"), "x\n");
+    let place = temporary.to_str().unwrap();
+    env.hangar_with(env.root(), &["demo"], &[("TMPDIR", place)], "")
+        .success();
+    let left: Vec<_> = std::fs::read_dir(&temporary).unwrap().collect();
+    assert!(left.is_empty(), "{left:?}");
+}

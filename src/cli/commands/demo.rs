@@ -2,6 +2,7 @@
 
 use crate::app::acceptance::demo::{Scene, demo};
 use crate::app::here::shell_word;
+use crate::base::temp::Folder;
 use crate::cli::watch::watched;
 use crate::cli::{CliError, ExitStatus, context::Context};
 use crate::ui::{Label, paint};
@@ -55,7 +56,7 @@ Every link was verified: policy, signatures, tests, patch, grade, commit.",
 }
 
 /// Where the demo plays; a temporary folder goes with the second value.
-fn folder(args: &DemoArgs) -> Result<(PathBuf, Option<tempfile::TempDir>), CliError> {
+fn folder(args: &DemoArgs) -> Result<(PathBuf, Option<Folder>), CliError> {
     let cannot = |what: String| CliError::new(ExitStatus::Trouble, what);
     if let Some(dir) = &args.keep {
         if dir.symlink_metadata().is_ok() {
@@ -71,9 +72,7 @@ fn folder(args: &DemoArgs) -> Result<(PathBuf, Option<tempfile::TempDir>), CliEr
             .map_err(|error| cannot(format!("cannot use {}: {error}", dir.display())))?;
         return Ok((full, None));
     }
-    let temp = tempfile::Builder::new()
-        .prefix("hangar-demo-")
-        .tempdir()
+    let temp = Folder::new("demo", 0o700)
         .map_err(|error| cannot(format!("cannot make a temporary folder: {error}")))?;
     Ok((temp.path().to_owned(), Some(temp)))
 }
