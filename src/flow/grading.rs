@@ -278,8 +278,8 @@ impl<'a> Stage<'a> {
         let mut bent = frozen::bent(&self.tree, &self.graded.tree, self.protection, &sealed)?;
         let stands_in = self.protection.stand_ins(&self.graded.tree, sealed);
         let made = frozen::paths(&self.tree)?.into_iter();
-        let mut made = made.filter(|path| self.graded.tree.get(path).is_none());
-        bent += made.by_ref().filter(|path| stands_in(path)).count();
+        let made = made.filter(|path| self.graded.tree.get(path).is_none());
+        bent += made.filter(|path| stands_in(path)).count();
         let reason = format!(
             "the build step changes {} where tests lie or that are protected",
             words::count(bent, "path", "paths")

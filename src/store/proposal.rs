@@ -206,8 +206,9 @@ pub fn complete(store: &Store) -> Result<bool, Error> {
     let author = signed.next().map_or("root", |one| one.as_str());
     match put_in_force(store, &proposal.draft, author) {
         Ok(()) => Ok(true),
-        // Somebody else in this clone was faster.
-        Err(Error::Git(git::Error::Conflict { .. })) => Ok(false),
+        // Somebody else in this clone was faster: it has moved, or goes on from another version by now. What
+        // can't be put in force keeps no sync back.
+        Err(Error::Git(git::Error::Conflict { .. }) | Error::Policy(_)) => Ok(false),
         Err(error) => Err(error),
     }
 }
